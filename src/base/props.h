@@ -1,0 +1,30 @@
+/* props.h - Java .properties text: comments, key = value / key : value / key value, backslash
+ * escapes (\t \n \r \f \uXXXX, line continuation), later lines win. */
+#ifndef BASE_PROPS_H
+#define BASE_PROPS_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+struct props;
+
+struct props *props_new(void);
+void props_free(struct props *p);
+/* Adds what the text says. 0; -EINVAL with the line number in *line (malformed \u escape); -ENOMEM.
+ */
+int props_parse(struct props *p, const char *text, size_t len, int *line);
+/* Reads a file. -errno as of open/read, or as props_parse. */
+int props_load(struct props *p, const char *path, int *line);
+void props_set(struct props *p, const char *key, const char *value);
+void props_remove(struct props *p, const char *key);
+/* Borrowed until the key is set or removed; NULL when absent. */
+const char *props_get(const struct props *p, const char *key);
+size_t props_count(const struct props *p);
+/* i-th in order of first appearance. */
+void props_at(const struct props *p, size_t i, const char **key, const char **value);
+/* key=value lines with Java's escapes, readable by props_parse. */
+void props_write(const struct props *p, struct buf *out);
+
+#endif

@@ -1,0 +1,29 @@
+/* workers.h - threads for what may block: fsync, cold reads, recovery, folder work, large
+ * decompressions.
+ *
+ * A job runs on some worker; then, if it has a `done` and an executor, done runs there. THREADS any
+ * may submit. */
+#ifndef BASE_WORKERS_H
+#define BASE_WORKERS_H
+
+#include "base/executor.h"
+
+struct workers;
+
+struct job {
+    struct task task;              /* first used for the pool's queue, then for `done_on` */
+    void (*work)(struct job *job); /* on a worker */
+    void (*done)(struct job *job); /* on done_on; may free the job. NULL: work() is the last to
+                                      touch the job */
+    struct executor *done_on;
+};
+
+/* n >= 1 threads called name-0, name-1, ... 0 or -errno. */
+int workers_start(const char *name, int n, struct workers **out);
+/* A pool without threads: submit posts the work to `ex`. For tests and the simulator. */
+int workers_sim(struct executor *ex, struct workers **out);
+void workers_submit(struct workers *w, struct job *job);
+/* Runs all that is queued, then ends the threads. @blocks */
+void workers_stop(struct workers *w);
+
+#endif
