@@ -1,0 +1,141 @@
+/* codec.h - encoding and decoding of protocol messages, driven by tables that the build makes from
+ * messages/*.msg.
+ *
+ * For each message the build generates a plain C struct, and a `struct msg_desc` that lists its
+ * fields: type, place in the struct, versions, null versions, tag, default. One encoder and one
+ * decoder walk these tables, so each wire rule (compact lengths, tag sections, null forms) is
+ * written once.
+ *
+ * GENERATED  message Produce (api key 0) of messages/produce.msg becomes "protocol/msg/produce.h":
+ *              struct produce_request { struct str transactional_id; int16_t acks; int32_t
+ * timeout_ms; ARRAY(struct produce_request_topic_data) topic_data; }; extern const struct msg_desc
+ * produce_request_desc, produce_response_desc; and typed wrappers  produce_request_init(m) all
+ * fields to their defaults produce_request_decode(m, version, reader, arena)
+ *                                  produce_request_encode(m, version, writer)
+ *            Struct names are <api>_<request|response>_<field or struct name>, snake case.
+ * MAPPING    bool int8 int16 uint16 int32 int64 float64 -> C types; string -> struct str; bytes ->
+ * struct bytes; uuid -> struct uuid; records -> struct records; []T -> ARRAY(T); a nullable struct
+ * -> T *. MEMORY     Decoded strings, bytes and records point into the frame (borrowed, good as
+ * long as the frame); arrays and nullable structs are in the arena. Decoding allocates at most a
+ * fixed multiple of the bytes that are really there: an array count is refused unless each element
+ * could take its least size from the bytes left. ABSENT     A field that does not exist in a
+ * version keeps its default when decoded; when encoded it is left out (if it is not ignorable and
+ * not default the encoder sets writer.unsupported and still leaves it out). UNKNOWN    tags are
+ * skipped by their size. */
+#ifndef PROTOCOL_CODEC_H
+#define PROTOCOL_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#define ARRAY(T)                   \
+    struct {                       \
+        T *v;                      \
+        int32_t n; /* -1 = null */ \
+    }
+
+/* A `records` field: bytes in memory, or a range of a file that goes out by sendfile.
+ * Decoded: p/len point into the frame, file is NULL. len -1 = null.
+ * To encode a file range: file != NULL, pos, len; p is NULL. The writer takes its own reference. */
+struct records {
+    const uint8_t *p;
+    int32_t len;
+    struct file *file;
+    int64_t pos;
+};
+#define RECORDS_NULL ((struct records){NULL, -1, NULL, 0})
+
+/* Where an encoded message leaves memory and goes on in a file: `at` is the position in writer.buf
+ * before which the file's bytes belong. */
+struct splice {
+    size_t at;
+    struct file *file; /* one reference, owned by the writer */
+    int64_t pos;
+    int32_t len;
+};
+
+struct writer {
+    struct buf buf;
+    struct splice *splices;
+    int splices_n, splices_cap;
+    bool unsupported; /* a field had a value that this version cannot carry */
+};
+#define WRITER_INIT ((struct writer){.buf = BUF_INIT})
+/* Drops memory and file references that were not taken out. */
+void writer_free(struct writer *w);
+/* Bytes that the message will have on the wire: buf.len and all splices. */
+size_t writer_size(const struct writer *w);
+
+enum field_type {
+    FIELD_BOOL,
+    FIELD_INT8,
+    FIELD_INT16,
+    FIELD_UINT16,
+    FIELD_INT32,
+    FIELD_INT64,
+    FIELD_FLOAT64,
+    FIELD_UUID,
+    FIELD_STRING,
+    FIELD_BYTES,
+    FIELD_RECORDS,
+    FIELD_STRUCT,
+    FIELD_ARRAY, /* of `elem` */
+};
+
+struct struct_desc;
+
+struct field_desc {
+    const char *name;
+    uint32_t offset;            /* in the C struct */
+    uint8_t type;               /* enum field_type */
+    uint8_t elem;               /* enum field_type of an array's elements */
+    int16_t min, max;           /* versions that have the field; max 32767 = all later ones */
+    int16_t null_min, null_max; /* versions in which it may be null; null_min > null_max = never */
+    int16_t tag_min, tag_max;   /* versions in which it is tagged; tag_min > tag_max = never */
+    int16_t tag;                /* -1 = never tagged */
+    int16_t flex_max; /* compact forms only below or at this version; 32767 = as the message */
+    bool ignorable;
+    bool null_default;
+    int64_t int_default;           /* bool and integers */
+    const char *str_default;       /* strings; NULL = "" */
+    const struct struct_desc *sub; /* FIELD_STRUCT, and arrays of structs */
+};
+
+struct struct_desc {
+    const char *name;
+    uint32_t size; /* sizeof the C struct */
+    uint16_t fields_n;
+    const struct field_desc *fields;
+};
+
+struct msg_desc {
+    const char *name; /* "ProduceRequest" */
+    int16_t api_key;  /* -1 for data and headers */
+    int16_t min, max; /* versions */
+    int16_t flex_min; /* first flexible version, 32767 = none */
+    const struct struct_desc *body;
+};
+
+/* Defaults into `m` (which has body->size bytes). Needs no memory: arrays empty, strings static. */
+void msg_init(const struct msg_desc *d, void *m);
+/* 0; -EPROTO when the bytes are not a message of this version; -ENOMEM when the arena's cap does
+ * not allow it. The reader stands behind the message afterwards; bytes left over are the caller's
+ * affair. */
+int msg_decode(const struct msg_desc *d, int version, struct reader *r, struct arena *a, void *m);
+/* Appends to w. Out of memory shows in w->buf.failed. */
+void msg_encode(const struct msg_desc *d, int version, struct writer *w, const void *m);
+/* Bytes that msg_encode would append, splices included. */
+size_t msg_size(const struct msg_desc *d, int version, const void *m);
+/* Same values? (Arrays by element, records by bytes.) For tests. */
+bool msg_equal(const struct msg_desc *d, int version, const void *a, const void *b);
+/* One line of text with all fields, as `{acks=-1, topic_data=[...]}`; bytes and records as their
+ * sizes. For logs and dumps. */
+void msg_print(const struct msg_desc *d, int version, const void *m, struct buf *out);
+
+#endif
