@@ -1,0 +1,55 @@
+/* batch_builder.h - making record batches (magic 2), and message sets (magic 0, 1) for old peers.
+ *
+ * Offsets are given by the caller and rise; the batch's base offset is that of the first record. */
+#ifndef PROTOCOL_BATCH_BUILDER_H
+#define PROTOCOL_BATCH_BUILDER_H
+
+#include "protocol/record_batch.h"
+
+struct batch_builder; /* THREADS one */
+
+struct batch_options {
+    int8_t magic; /* 0, 1 or 2 */
+    enum codec codec;
+    int level; /* CODEC_LEVEL_DEFAULT */
+    bool log_append_time;
+    int64_t log_append_timestamp; /* when log_append_time */
+    bool transactional, control;
+    int32_t leader_epoch; /* -1 unknown */
+    int64_t producer_id;  /* -1 none */
+    int16_t producer_epoch;
+    int32_t base_sequence;
+};
+#define BATCH_OPTIONS_DEFAULT                             \
+    ((struct batch_options){.magic = 2,                   \
+                            .level = CODEC_LEVEL_DEFAULT, \
+                            .leader_epoch = -1,           \
+                            .producer_id = -1,            \
+                            .producer_epoch = -1,         \
+                            .base_sequence = -1})
+
+struct batch_builder *batch_builder_new(const struct batch_options *o);
+void batch_builder_free(struct batch_builder *b);
+/* Copies the record. headers: n pairs. 0 or -ENOMEM. */
+int batch_builder_add(struct batch_builder *b, int64_t offset, int64_t timestamp, struct bytes key,
+                      struct bytes value, const struct record_header *headers, int headers_n);
+int32_t batch_builder_count(const struct batch_builder *b);
+/* Bytes so far, uncompressed, with the head. */
+size_t batch_builder_size(const struct batch_builder *b);
+/* Upper bound of what adding such a record costs. */
+size_t batch_builder_record_size(const struct batch_options *o, struct bytes key,
+                                 struct bytes value, const struct record_header *headers,
+                                 int headers_n);
+/* Sets what is known only when the batch is sent: producer fields of `o`. */
+void batch_builder_set_producer(struct batch_builder *b, int64_t id, int16_t epoch,
+                                int32_t base_sequence);
+/* Compresses, fills the head and CRC, appends to out; the builder is empty again. Nothing is
+ * appended when it holds no record. 0 or -ENOMEM. */
+int batch_builder_finish(struct batch_builder *b, struct buf *out);
+
+/* A transaction marker: 78 bytes appended to out. */
+int batch_build_marker(bool commit, int64_t offset, int64_t timestamp, int32_t leader_epoch,
+                       int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch,
+                       struct buf *out);
+
+#endif
