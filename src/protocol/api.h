@@ -1,5 +1,6 @@
 /* api.h - the protocol's APIs: keys, names, versions, message tables, header versions. One row an
- * API (api.c, made from messages/*.msg); which of them this broker serves is the server's table. */
+ * API (api.c, made from messages/<api>.msg); which of them this broker serves is the server's
+ * table. */
 #ifndef PROTOCOL_API_H
 #define PROTOCOL_API_H
 

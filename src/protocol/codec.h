@@ -1,5 +1,5 @@
 /* codec.h - encoding and decoding of protocol messages, driven by tables that the build makes from
- * messages/*.msg.
+ * messages/<api>.msg.
  *
  * For each message the build generates a plain C struct, and a `struct msg_desc` that lists its
  * fields: type, place in the struct, versions, null versions, tag, default. One encoder and one

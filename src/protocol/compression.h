@@ -9,6 +9,7 @@
 #define PROTOCOL_COMPRESSION_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 
