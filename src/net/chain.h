@@ -1,0 +1,41 @@
+/* chain.h - bytes on their way out: a list of memory pieces and file ranges, sent from the head by
+ * writev and sendfile until the socket takes no more. Short writes, TLS (which cannot sendfile) and
+ * throttling are dealt with here and nowhere else.
+ *
+ * OWNERSHIP  a chain owns its memory and one reference on each file; chain_free lets go of the rest
+ * at any point. THREADS    one at a time. */
+#ifndef NET_CHAIN_H
+#define NET_CHAIN_H
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/list.h"
+#include "protocol/codec.h"
+
+struct chain {
+    struct list pieces;
+    uint64_t left; /* bytes not yet sent */
+};
+
+void chain_init(struct chain *c);
+void chain_free(struct chain *c);
+/* Takes the buffer's memory (b is empty afterwards). 0 or -ENOMEM (then nothing is taken). */
+int chain_add_buf(struct chain *c, struct buf *b);
+/* Takes its own reference on the file. */
+int chain_add_file(struct chain *c, struct file *f, int64_t pos, uint64_t len);
+/* Takes an encoded message apart: memory and splices in order, with the 4-byte frame length in
+ * front if `framed`. The writer is empty afterwards. */
+int chain_add_writer(struct chain *c, struct writer *w, bool framed);
+/* Moves all pieces of `from` to the end of `to`. */
+void chain_append(struct chain *to, struct chain *from);
+
+/* Sends to the socket what it takes. Returns bytes sent (>= 0, also when the socket is full: look
+ * at left), or -errno; -ENODATA when a file range is shorter than promised (truncated meanwhile):
+ * the connection must close. At most `budget` bytes, so that one connection cannot hold the loop.
+ */
+ssize_t chain_send(struct chain *c, int fd, size_t budget);
+/* Copies up to n bytes from the head to p and drops them (TLS, tests). Count, or -errno. @blocks on
+ * file pieces */
+ssize_t chain_read(struct chain *c, void *p, size_t n);
+
+#endif
