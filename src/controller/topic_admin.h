@@ -1,0 +1,77 @@
+/* topic_admin.h - creating, deleting and growing topics as any broker does it: checks, assignment
+ * of replicas, and the writes to the store. What follows (partition states, leaders, folders) is
+ * the controller's, which watches the same nodes. Asynchronous: each call ends in done() on the
+ * given executor. */
+#ifndef CONTROLLER_TOPIC_ADMIN_H
+#define CONTROLLER_TOPIC_ADMIN_H
+
+#include "metadata/metadata_cache.h"
+#include "metadata/store.h"
+#include "protocol/errors.h"
+
+struct topic_admin;
+
+struct topic_admin_options {
+    struct store *store;
+    struct metadata_cache *metadata;
+    struct executor *ex; /* store answers are handled here */
+    bool topic_ids;      /* inter.broker.protocol.version >= 2.8 */
+    /* Is this a legal topic setting? NULL = yes, else why not (malloc'ed text). */
+    char *(*check_config)(void *arg, struct str name, struct str value);
+    int32_t (*default_partitions)(void *arg);
+    int16_t (*default_replication)(void *arg);
+    void *arg;
+    uint64_t seed; /* of the assignment's random start; 0 = from the kernel */
+};
+int topic_admin_new(const struct topic_admin_options *o, struct topic_admin **out);
+void topic_admin_free(struct topic_admin *t);
+
+struct config_pair {
+    struct str name, value; /* value may be null */
+};
+struct manual_assignment {
+    int32_t partition;
+    const int32_t *brokers;
+    int brokers_n;
+};
+struct new_topic {
+    struct str name;
+    int32_t partitions;                          /* -1 = the broker's default */
+    int16_t replication;                         /* -1 = the broker's default */
+    const struct manual_assignment *assignments; /* or NULL */
+    int assignments_n;
+    const struct config_pair *configs;
+    int configs_n;
+    /* result */
+    enum kerr error;
+    char *message; /* malloc'ed, or NULL; freed by the caller */
+    struct uuid id;
+    int32_t made_partitions;
+    int16_t made_replication;
+};
+/* topics: the caller's memory until done. Names given twice must have been dealt with before. done
+ * runs on done_on when all are written (not yet when leaders are there: wait on the metadata
+ * cache). @thread any */
+void topic_admin_create(struct topic_admin *t, struct new_topic *topics, int n, bool validate_only,
+                        struct executor *done_on, void (*done)(void *arg), void *arg);
+
+struct topic_deletion {
+    struct str name;
+    enum kerr error;
+};
+/* Writes /admin/delete_topics/<t>. */
+void topic_admin_delete(struct topic_admin *t, struct topic_deletion *topics, int n,
+                        struct executor *done_on, void (*done)(void *arg), void *arg);
+
+struct topic_growth {
+    struct str name;
+    int32_t count;                               /* total wanted */
+    const struct manual_assignment *assignments; /* of the new ones, or NULL */
+    int assignments_n;
+    enum kerr error;
+    char *message;
+};
+void topic_admin_grow(struct topic_admin *t, struct topic_growth *topics, int n, bool validate_only,
+                      struct executor *done_on, void (*done)(void *arg), void *arg);
+
+#endif
