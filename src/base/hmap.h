@@ -47,6 +47,9 @@ struct hnode *hmap_next(const struct hmap *m, const struct hnode *node);
 /* Keyed with a per-process random seed, so that names from outside cannot be made to collide. */
 uint64_t hash_bytes(const void *p, size_t n);
 uint64_t hash_int(uint64_t v);
+/* For the simulator and tests that replay: the same hashes, and so the same walks, in every run.
+ * Call it before the first hash and before other threads start. */
+void hash_fix_seed(uint64_t seed);
 static inline uint64_t hash_str(struct str s)
 {
     return hash_bytes(s.p, s.len < 0 ? 0 : (size_t)s.len);

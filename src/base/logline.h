@@ -2,10 +2,13 @@
  *
  *   2026-01-31T12:00:00.123Z INFO [KafkaServer id=0] started
  *
- * A line is built in a stack buffer and leaves with one write(2), so lines of threads never mix.
- * Newlines and control characters inside become '?'. THREADS  any. */
+ * A line is built in a stack buffer (8 KiB; what is longer is cut) and leaves with one write(2), so
+ * lines of threads never mix. Newlines and control characters inside become '?'. errno is kept.
+ * THREADS  any. */
 #ifndef BASE_LOGLINE_H
 #define BASE_LOGLINE_H
+
+#include <stdbool.h>
 
 enum logline_level {
     LOGLINE_TRACE,
@@ -18,8 +21,10 @@ enum logline_level {
 
 /* Lines below this level are not written; INFO at start. */
 void logline_set_level(enum logline_level level);
+/* Would a line of this level be written? For text that is dear to make. */
+bool logline_enabled(enum logline_level level);
 /* For tests: each finished line (without newline) goes to `sink` instead; NULL restores standard
- * error. */
+ * error. Calls of the sink never overlap; it must not log itself. */
 void logline_set_sink(void (*sink)(enum logline_level level, const char *line, void *arg),
                       void *arg);
 

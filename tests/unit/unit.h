@@ -15,6 +15,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
+#undef unit_test /* an older meaning in cmocka 1.1.5 */
 #define unit_test(f) cmocka_unit_test(f)
 
 #define UNIT_MAIN(...)                                          \

@@ -1,0 +1,230 @@
+/* fs_posix.c - the machine's files. Calls that a signal interrupts are made again; fsync and msync
+ * are not: after a failure nobody knows what reached the disk, and a second call may lie. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define RETRY(call)                        \
+    ({                                     \
+        __typeof__(call) rc_;              \
+        do                                 \
+            rc_ = (call);                  \
+        while (rc_ < 0 && errno == EINTR); \
+        rc_;                               \
+    })
+
+static int result(int rc)
+{
+    return rc < 0 ? -errno : 0;
+}
+
+static int posix_open(struct fs *fs, const char *path, int flags, int mode, struct file **out)
+{
+    *out = NULL;
+    struct file *f = malloc(sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    int fd = RETRY(open(path, flags | O_CLOEXEC, mode));
+    if (fd < 0) {
+        int err = -errno;
+        free(f);
+        return err;
+    }
+    f->fs = fs;
+    atomic_init(&f->refs, 1);
+    f->fd = fd;
+    *out = f;
+    return 0;
+}
+
+static void posix_close(struct file *f)
+{
+    close(f->fd); /* on Linux the descriptor is gone even after EINTR */
+    free(f);
+}
+
+static ssize_t posix_pread(struct file *f, void *p, size_t n, int64_t off)
+{
+    ssize_t got = RETRY(pread(f->fd, p, n, off));
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t posix_pwritev(struct file *f, const struct iovec *iov, int n, int64_t off)
+{
+    ssize_t put = RETRY(pwritev(f->fd, iov, n, off));
+    return put < 0 ? -errno : put;
+}
+
+static int posix_sync(struct file *f)
+{
+    return result(fsync(f->fd));
+}
+
+static int posix_truncate(struct file *f, int64_t size)
+{
+    return result(RETRY(ftruncate(f->fd, size)));
+}
+
+static int posix_allocate(struct file *f, int64_t off, int64_t len)
+{
+    int err;
+    do
+        err = posix_fallocate(f->fd, off, len);
+    while (err == EINTR);
+    return -err;
+}
+
+static void fill_stat(const struct stat *from, struct file_stat *st)
+{
+    st->size = from->st_size;
+    st->mtime_ms = (int64_t)from->st_mtim.tv_sec * 1000 + from->st_mtim.tv_nsec / 1000000;
+    st->is_dir = S_ISDIR(from->st_mode);
+}
+
+static int posix_fstat(struct file *f, struct file_stat *st)
+{
+    struct stat raw;
+    if (fstat(f->fd, &raw) < 0)
+        return -errno;
+    fill_stat(&raw, st);
+    return 0;
+}
+
+static int posix_map(struct file *f, size_t len, bool writable, void **out)
+{
+    int prot = PROT_READ | (writable ? PROT_WRITE : 0);
+    void *p = mmap(NULL, len, prot, MAP_SHARED, f->fd, 0);
+    if (p == MAP_FAILED) {
+        *out = NULL;
+        return -errno;
+    }
+    *out = p;
+    return 0;
+}
+
+static int posix_msync(struct file *f, void *p, size_t len)
+{
+    return result(msync(p, len, MS_SYNC));
+}
+
+static int posix_unmap(struct file *f, void *p, size_t len)
+{
+    return result(munmap(p, len));
+}
+
+static int posix_rename(struct fs *fs, const char *from, const char *to)
+{
+    return result(rename(from, to));
+}
+
+static int posix_unlink(struct fs *fs, const char *path)
+{
+    return result(unlink(path));
+}
+
+static int posix_mkdir(struct fs *fs, const char *path, int mode)
+{
+    return result(mkdir(path, (mode_t)mode));
+}
+
+static int posix_rmdir(struct fs *fs, const char *path)
+{
+    return result(rmdir(path));
+}
+
+static int posix_sync_dir(struct fs *fs, const char *path)
+{
+    int fd = RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0)
+        return -errno;
+    int err = result(fsync(fd));
+    close(fd);
+    return err;
+}
+
+static int posix_stat(struct fs *fs, const char *path, struct file_stat *st)
+{
+    struct stat raw;
+    if (stat(path, &raw) < 0)
+        return -errno;
+    fill_stat(&raw, st);
+    return 0;
+}
+
+static int posix_list(struct fs *fs, const char *path, int (*each)(void *arg, const char *name),
+                      void *arg)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return -errno;
+    int rc = 0;
+    while (!rc) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (!entry) {
+            rc = -errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            rc = each(arg, entry->d_name);
+    }
+    closedir(dir);
+    return rc;
+}
+
+static const struct fs_ops posix_ops = {
+    .open = posix_open,
+    .close = posix_close,
+    .pread = posix_pread,
+    .pwritev = posix_pwritev,
+    .sync = posix_sync,
+    .truncate = posix_truncate,
+    .allocate = posix_allocate,
+    .fstat = posix_fstat,
+    .map = posix_map,
+    .msync = posix_msync,
+    .unmap = posix_unmap,
+    .rename = posix_rename,
+    .unlink = posix_unlink,
+    .mkdir = posix_mkdir,
+    .rmdir = posix_rmdir,
+    .sync_dir = posix_sync_dir,
+    .stat = posix_stat,
+    .list = posix_list,
+};
+
+struct fs *fs_posix(void)
+{
+    static struct fs posix = {&posix_ops}; /* never written to */
+    return &posix;
+}
+
+int fs_lock(const char *path, int *fd_out)
+{
+    *fd_out = -1;
+    int fd = RETRY(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (fd < 0)
+        return -errno;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_SETLK, &whole) < 0) {
+        int err = errno == EACCES ? -EAGAIN : -errno;
+        close(fd);
+        return err;
+    }
+    *fd_out = fd;
+    return 0;
+}
+
+void fs_unlock(const char *path, int fd)
+{
+    unlink(path); /* while it is still held: the next holder makes a new one */
+    close(fd);
+}
