@@ -1,0 +1,48 @@
+/* broker.h - one broker: owns every part, starts them in order, stops them in order. Several can
+ * live in one process (tests).
+ *
+ * START  config -> log dirs' meta -> store (embedded or ZooKeeper) -> cluster id, broker id -> load
+ * logs -> replica manager -> bind listeners -> register -> controller -> first metadata -> accept
+ * -> "started". STOP   stop accepting -> (controlled shutdown in a cluster) -> controller -> finish
+ * requests -> net -> logs with the clean mark -> store -> "shut down completed". */
+#ifndef SERVER_BROKER_H
+#define SERVER_BROKER_H
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/workers.h"
+#include "metadata/metadata_cache.h"
+#include "metadata/store.h"
+#include "net/server_conn.h"
+#include "replica/replica_manager.h"
+#include "server/config.h"
+
+struct broker;
+struct topic_admin;
+struct fetch_sessions;
+
+/* Takes config in both cases. 0 = serving; else -errno with a line for people in err. @blocks */
+int broker_start(struct config *config, struct broker **out, char *err, size_t err_n);
+/* Controlled, clean stop; frees. @blocks */
+void broker_stop(struct broker *b);
+/* Called (any thread, once) when the broker cannot go on: no log dir left, metadata journal failed.
+ */
+void broker_on_fatal(struct broker *b, void (*cb)(void *arg, const char *why), void *arg);
+int broker_port(const struct broker *b, const char *listener); /* bound port */
+
+/* For handlers. All borrowed. */
+int32_t broker_id(const struct broker *b);
+const char *broker_cluster_id(const struct broker *b);
+const struct config *broker_config(const struct broker *b);
+const struct clock *broker_clock(const struct broker *b);
+struct metadata_cache *broker_metadata(const struct broker *b);
+struct replica_manager *broker_replicas(const struct broker *b);
+struct log_manager *broker_logs(const struct broker *b);
+struct store *broker_store(const struct broker *b);
+struct topic_admin *broker_topic_admin(const struct broker *b);
+struct workers *broker_workers(const struct broker *b);
+struct fetch_sessions *broker_fetch_sessions(const struct broker *b);
+/* Settings of a topic as in force now (broker's values, then overrides). */
+void broker_topic_config(struct broker *b, struct str topic, struct log_config *out);
+
+#endif

@@ -1,0 +1,103 @@
+/* config.h - the broker's settings: one table (config_table.def) with a row per key, and the values
+ * of one broker.
+ *
+ * A row: name, type, default, validator (range or list), importance of change (read-only,
+ * per-broker, cluster-wide), topic-level name, whether it has an effect yet, doc. From it come
+ * parsing, --check-config, docs/configuration.md, DescribeConfigs, topic config checks and the
+ * sample file in config/.
+ *
+ * THREADS  struct config is immutable once the broker runs; dynamic values have a snapshot of their
+ * own. */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/props.h"
+#include "log/log_config.h"
+#include "protocol/api.h"
+
+enum config_type {
+    CONFIG_BOOL,
+    CONFIG_INT,
+    CONFIG_LONG,
+    CONFIG_DOUBLE,
+    CONFIG_STRING,
+    CONFIG_LIST,
+    CONFIG_PASSWORD,
+    CONFIG_CLASS,
+    CONFIG_SHORT
+};
+enum config_update { UPDATE_READ_ONLY, UPDATE_PER_BROKER, UPDATE_CLUSTER_WIDE };
+
+struct config_row {
+    const char *name;
+    enum config_type type;
+    const char *default_text; /* NULL = null */
+    double min, max;          /* numbers */
+    const char *one_of;       /* "a,b,c", or NULL */
+    enum config_update update;
+    const char *topic_name; /* topic-level name, or NULL */
+    bool has_effect;        /* false: accepted, does nothing yet */
+    const char *doc;
+};
+/* All rows in order of name; the topic table likewise (topic settings with their broker synonyms).
+ */
+const struct config_row *config_rows(int *n);
+const struct config_row *config_find(struct str name);
+struct topic_config_row {
+    const char *name;
+    enum config_type type;
+    const char *default_text;
+    double min, max;
+    const char *one_of;
+    const char *synonyms[4]; /* broker keys in order of priority; NULL-ended */
+    const char *doc;
+};
+const struct topic_config_row *topic_config_rows(int *n);
+const struct topic_config_row *topic_config_find(struct str name);
+/* NULL = legal; else malloc'ed text naming key, value and what is allowed. value null is refused.
+ */
+char *topic_config_check(void *arg, struct str name, struct str value);
+
+struct listener_config {
+    char *name; /* upper case */
+    char *host; /* "" = all */
+    int port;   /* 0 = any free */
+    int16_t security_protocol;
+    char *advertised_host; /* never "" */
+    int advertised_port;   /* 0: the bound one */
+};
+
+struct config {
+    struct props *given; /* what the file and overrides said */
+    int listeners_n;
+    struct listener_config *listeners;
+    const char *inter_broker_listener;
+    int log_dirs_n;
+    char **log_dirs;
+    int ibp; /* inter.broker.protocol.version as major * 100 + minor, e.g. 309 */
+    struct log_config log_defaults;
+};
+
+/* Parses and checks everything. Unknown keys are warned of. 0, or -EINVAL with a line naming key,
+ * value and what is allowed. Takes `given` in both cases. */
+int config_load(struct props *given, struct config **out, char *err, size_t err_n);
+void config_free(struct config *c);
+
+/* Effective values by name (row must exist and be of the type): given, else the default; priorities
+ * (ms over minutes over hours, ...) are resolved by config_load into log_defaults and are not seen
+ * here. */
+bool config_bool(const struct config *c, const char *name);
+int64_t config_int(const struct config *c, const char *name);
+double config_double(const struct config *c, const char *name);
+const char *config_string(const struct config *c, const char *name); /* NULL = null; borrowed */
+/* Is it given, or the default? */
+bool config_is_given(const struct config *c, const char *name);
+/* The settings of a topic: the broker's, then the overrides name=value in `overrides` (may be
+ * NULL). */
+void config_topic(const struct config *c, const struct props *overrides, struct log_config *out);
+
+#endif

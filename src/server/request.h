@@ -1,0 +1,58 @@
+/* request.h - one client request on its way through the broker, and how handlers answer.
+ *
+ * LIFE     net hands over a frame -> header and API row -> body decoded into the arena ->
+ * row->handle(req) -> exactly one of request_respond / request_respond_none / request_close, at
+ * once or later (a pending). MEMORY   the frame, the arena and the decoded body live until the
+ * answer is given; a handler's pendings allocate in the arena. THREADS  handle runs on the
+ * connection's reactor, and so must the answer: work elsewhere posts back to request_executor(req).
+ */
+#ifndef SERVER_REQUEST_H
+#define SERVER_REQUEST_H
+
+#include "net/server_conn.h"
+#include "protocol/api.h"
+#include "protocol/errors.h"
+
+struct broker;
+struct request;
+
+enum api_flag {
+    API_CLUSTER_ACTION = 1, /* broker to broker */
+    API_CONTROLLER_ONLY = 2,
+    API_BEFORE_AUTH = 4,
+};
+
+struct api_row {
+    int16_t key;
+    int16_t min, max; /* versions served (within the protocol table's) */
+    unsigned flags;
+    void (*handle)(struct request *req);
+};
+/* Rows of what this broker serves, by key. ApiVersions, dispatch and docs come from it. */
+const struct api_row *api_row_find(int16_t key);
+const struct api_row *api_rows(int *n);
+
+struct request {
+    struct broker *broker;
+    struct net_request *net;
+    const struct api_row *row;
+    const struct api_desc *api;
+    struct request_header header;
+    const void *body; /* the API's generated request struct, decoded */
+    struct arena *arena;
+};
+
+static inline int request_version(const struct request *req)
+{
+    return req->header.api_version;
+}
+struct executor *request_executor(const struct request *req);
+struct str request_listener(const struct request *req);
+
+/* Encodes the API's response struct at the request's version and sends it; file ranges in records
+ * fields go by sendfile. The request is gone afterwards. */
+void request_respond(struct request *req, const void *response);
+void request_respond_none(struct request *req);
+void request_close(struct request *req, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
