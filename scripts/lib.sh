@@ -1,0 +1,44 @@
+# lib.sh - shared by the scripts: packages, build, messages. Sourced, not run.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+say() { printf '\n==> %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "need root or sudo to install packages: $*"
+  fi
+}
+
+# Names from scripts/packages.txt: group "core" (build and run) or "all" (tests, too). Lines: name, or "# group: x".
+package_names() {
+  awk -v want="$1" '/^# group:/ { group = $3; next } /^#/ || NF == 0 { next }
+    want == "all" || group == want { print $1 }' scripts/packages.txt
+}
+
+install_packages() {
+  local missing=() name
+  for name in $(package_names "$1"); do
+    dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed || missing+=("$name")
+  done
+  [ ${#missing[@]} = 0 ] && return 0
+  command -v apt-get >/dev/null || die "not a Debian system; install by hand: ${missing[*]}"
+  say "installing packages: ${missing[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    die "apt-get could not install: ${missing[*]}"
+}
+
+# build_release [with-tests]
+build_release() {
+  local tests=OFF
+  [ "${1:-}" = with-tests ] && tests=ON
+  # What a build folder was made for once, tests included, stays on: turning it off would only cost time.
+  [ -f build/CMakeCache.txt ] && grep -q '^KAFKAD_TESTS:BOOL=ON' build/CMakeCache.txt && tests=ON
+  say "building (build/)"
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKAFKAD_TESTS=$tests >build.log 2>&1 ||
+    { cat build.log; die "cmake could not configure"; }
+  cmake --build build -j"$(nproc)" >>build.log 2>&1 || { tail -40 build.log; die "build failed (build.log)"; }
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# test.sh - installs what the tests need, builds, and runs them. Arguments go to ctest:
+#   ./scripts/test.sh                  everything but the label slow
+#   ./scripts/test.sh -L unit          one label: unit, integration, clients, chaos, slow
+#   ./scripts/test.sh -R log/          by name
+set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+. "$(dirname "$0")/lib.sh"
+
+install_packages all
+build_release with-tests
+say "testing"
+args=("$@")
+[ ${#args[@]} = 0 ] && args=(-LE slow)
+exec ctest --test-dir build --output-on-failure --no-tests=error -j"$(nproc)" "${args[@]}"
