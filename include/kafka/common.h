@@ -1,0 +1,90 @@
+/* kafka/common.h - what producer, consumer and admin client share: errors, settings, topic
+ * partitions.
+ *
+ * Conventions of this library:
+ *   - Types are opaque; functions that make one return it owned, and name the function that frees
+ * it.
+ *   - Strings given to the library are copied unless a function says otherwise. Strings it returns
+ * are borrowed from the object they came from, as long as the function says.
+ *   - Times are milliseconds; -1 as a timeout means without limit, 0 means do not wait.
+ *   - Each client has one background thread of its own, which does all network work. Unless stated
+ * otherwise every function of a client may be called from any thread at the same time.
+ *   - Callbacks run on the thread named in their description and must not call the client's close
+ * or free function. */
+#ifndef KAFKA_COMMON_H
+#define KAFKA_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KAFKA_API __attribute__((visibility("default")))
+#else
+#define KAFKA_API
+#endif
+
+/* 0 is success. Positive codes, and -1 (UNKNOWN_SERVER_ERROR), are the protocol's and come from a
+ * broker; codes from -200 down are this library's. */
+typedef int kafka_err_t;
+enum {
+    KAFKA_OK = 0,
+    KAFKA_ERR_INVALID_ARG = -200, /* an argument or setting is not legal */
+    KAFKA_ERR_NO_MEMORY = -201,
+    KAFKA_ERR_TIMED_OUT = -202,  /* the time given, or delivery.timeout.ms, is over */
+    KAFKA_ERR_QUEUE_FULL = -203, /* buffer.memory is used up and max.block.ms is over */
+    KAFKA_ERR_CLOSED = -204,     /* the client is being closed */
+    KAFKA_ERR_TRANSPORT = -205,  /* connection failed or ended */
+    KAFKA_ERR_ALL_BROKERS_DOWN = -206,
+    KAFKA_ERR_BAD_RESPONSE = -207, /* a broker's answer made no sense */
+    KAFKA_ERR_UNSUPPORTED = -208,  /* the broker has no version of a request that can say this */
+    KAFKA_ERR_WAKEUP = -209,       /* kafka_consumer_wakeup was called */
+    KAFKA_ERR_NO_OFFSET = -210,    /* no position, and auto.offset.reset=none */
+    KAFKA_ERR_FATAL = -211,        /* the producer cannot go on (sequence or epoch lost) */
+    KAFKA_ERR_STATE = -212,        /* not allowed in the present state */
+};
+/* "TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"; a sentence for people; may the same call succeed
+ * later? Static. */
+KAFKA_API const char *kafka_err_name(kafka_err_t err);
+KAFKA_API const char *kafka_err_text(kafka_err_t err);
+KAFKA_API int kafka_err_is_retriable(kafka_err_t err);
+
+KAFKA_API const char *kafka_version(void);
+
+/* ---- settings: names and values of Apache Kafka's clients ---- */
+typedef struct kafka_conf kafka_conf_t;
+KAFKA_API kafka_conf_t *kafka_conf_new(void);
+KAFKA_API void kafka_conf_free(kafka_conf_t *conf);
+/* KAFKA_ERR_INVALID_ARG with a line in err (naming key, value, what is allowed) when the value is
+ * not legal. An unknown key is kept and reported when a client is made. @thread one at a time on
+ * the same conf */
+KAFKA_API kafka_err_t kafka_conf_set(kafka_conf_t *conf, const char *key, const char *value,
+                                     char *err, size_t err_n);
+/* A Java .properties file; later settings win. */
+KAFKA_API kafka_err_t kafka_conf_load(kafka_conf_t *conf, const char *path, char *err,
+                                      size_t err_n);
+/* As set, else NULL. Borrowed until the key is set again or conf is freed. */
+KAFKA_API const char *kafka_conf_get(const kafka_conf_t *conf, const char *key);
+
+/* Lines of the library's own log (warnings and up by default) go to standard error unless a sink is
+ * set. level: 0 debug, 1 info, 2 warning, 3 error. Any thread. Process-wide. */
+KAFKA_API void kafka_log_set_sink(void (*sink)(int level, const char *line, void *arg), void *arg);
+
+typedef struct {
+    const char *topic;
+    int32_t partition;
+} kafka_topic_partition_t;
+
+typedef struct {
+    const char *key;   /* NUL-ended, never NULL */
+    const void *value; /* NULL = null */
+    size_t value_len;
+} kafka_header_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
