@@ -6,8 +6,11 @@
  *
  * OWNERSHIP  tasks and timers are the caller's memory and are used by one posting at a time. A task
  * may be freed or posted again from inside its own run(). A timer must be stopped before its memory
- * goes. ORDER      tasks run in the order in which they were posted. A timer never fires before its
- * time. */
+ * goes.
+ *
+ * ORDER  tasks run in the order in which they were posted, never from inside executor_post; a task
+ * posted by a task runs in a later round, so that sockets are served in between. Timers fire in
+ * order of deadline, those of one deadline in order of starting, and never before their time. */
 #ifndef BASE_EXECUTOR_H
 #define BASE_EXECUTOR_H
 
@@ -26,7 +29,10 @@ struct task {
 struct timer {
     void (*fire)(struct timer *timer);
     int64_t deadline_ms; /* monotonic; meaningful while armed */
-    size_t heap_at;      /* place in the executor's heap, plus one; 0 = not armed */
+    /* The executor's (timer_heap.h). */
+    uint64_t order;
+    struct timer *child, *next, *back;
+    bool armed;
 };
 
 struct executor;
@@ -58,7 +64,7 @@ static inline void executor_timer_stop(struct executor *ex, struct timer *timer)
 }
 static inline bool timer_armed(const struct timer *timer)
 {
-    return timer->heap_at != 0;
+    return timer->armed;
 }
 /* Is the caller on the executor's thread? For assertions. */
 static inline bool executor_on_thread(const struct executor *ex)
@@ -77,9 +83,7 @@ static inline void task_init(struct task *t, void (*run)(struct task *))
 }
 static inline void timer_init(struct timer *t, void (*fire)(struct timer *))
 {
-    t->fire = fire;
-    t->deadline_ms = 0;
-    t->heap_at = 0;
+    *t = (struct timer){.fire = fire};
 }
 
 #endif

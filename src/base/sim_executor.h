@@ -8,8 +8,9 @@
 
 struct sim_executor;
 
-/* Borrows the clock. Returns owned. */
+/* Borrows the clock. Returns owned; NULL without memory. */
 struct sim_executor *sim_executor_new(struct sim_clock *clock);
+/* Tasks and timers that are left are forgotten. */
 void sim_executor_free(struct sim_executor *e);
 struct executor *sim_executor_ex(struct sim_executor *e);
 /* Runs one task, or one timer whose time has come. false: nothing to do now. */

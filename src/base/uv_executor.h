@@ -1,4 +1,6 @@
-/* uv_executor.h - an executor on a libuv loop with a thread of its own. */
+/* uv_executor.h - an executor on a libuv loop with a thread of its own.
+ *
+ * Timers that are still armed when it stops never fire. */
 #ifndef BASE_UV_EXECUTOR_H
 #define BASE_UV_EXECUTOR_H
 
@@ -21,10 +23,10 @@ uv_loop_t *uv_executor_loop(struct uv_executor *e);
 void uv_executor_stop(struct uv_executor *e);
 
 /* The same on a loop that the caller runs (uv_run) in its own thread: a tool's main loop, a test.
- */
+ * The executor holds the loop open until it is detached. @thread the loop's */
 int uv_executor_attach(uv_loop_t *loop, struct uv_executor **out);
-/* Closes the executor's handles; the caller must run the loop until they are closed, then call
- * _free. */
+/* Runs what is queued and closes the executor's handles; the caller must run the loop until they
+ * are closed, then call _free. @thread the loop's */
 void uv_executor_detach(struct uv_executor *e);
 void uv_executor_free(struct uv_executor *e);
 

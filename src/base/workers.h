@@ -23,7 +23,9 @@ int workers_start(const char *name, int n, struct workers **out);
 /* A pool without threads: submit posts the work to `ex`. For tests and the simulator. */
 int workers_sim(struct executor *ex, struct workers **out);
 void workers_submit(struct workers *w, struct job *job);
-/* Runs all that is queued, then ends the threads. @blocks */
+/* Runs all that is queued, then ends the threads and frees the pool; NULL is fine. The executors of
+ * the jobs' done must outlive it. Jobs of a pool without threads still run on its executor. @blocks
+ */
 void workers_stop(struct workers *w);
 
 #endif

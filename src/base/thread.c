@@ -1,0 +1,20 @@
+/* thread.c - starting named threads. */
+#include "base/thread.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+int thread_start(const char *name, void *(*run)(void *arg), void *arg, pthread_t *out)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited by the new thread */
+    int err = pthread_create(out, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err)
+        return -err;
+    char cut[16];
+    snprintf(cut, sizeof(cut), "%s", name);
+    pthread_setname_np(*out, cut);
+    return 0;
+}

@@ -1,0 +1,152 @@
+/* The pool: every job runs once, done runs on its executor, stop waits for all. */
+#include "base/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sim_executor.h"
+#include "base/uv_executor.h"
+#include "unit.h"
+
+struct counted {
+    struct job job;
+    struct executor *ex;
+    atomic_int *worked, *done;
+    int seen; /* by work, then by done */
+};
+
+static void work(struct job *job)
+{
+    struct counted *c = container_of(job, struct counted, job);
+    c->seen++;
+    atomic_fetch_add(c->worked, 1);
+}
+
+static void done(struct job *job)
+{
+    struct counted *c = container_of(job, struct counted, job);
+    assert_true(executor_on_thread(c->ex));
+    assert_int_equal(c->seen, 1);
+    atomic_fetch_add(c->done, 1);
+    free(c);
+}
+
+static void work_and_free(struct job *job)
+{
+    struct counted *c = container_of(job, struct counted, job);
+    atomic_fetch_add(c->worked, 1);
+    free(c);
+}
+
+static void submit(struct workers *w, struct executor *ex, bool with_done, atomic_int *counts)
+{
+    struct counted *c = calloc(1, sizeof(*c));
+    c->ex = ex;
+    c->worked = &counts[0];
+    c->done = &counts[1];
+    c->job.work = with_done ? work : work_and_free;
+    c->job.done = with_done ? done : NULL;
+    c->job.done_on = ex;
+    workers_submit(w, &c->job);
+}
+
+static void every_job_runs_once_and_done_on_its_executor(void **state)
+{
+    struct uv_executor *e;
+    struct workers *w;
+    atomic_int counts[2] = {0};
+    assert_int_equal(uv_executor_start("done", &e), 0);
+    assert_int_equal(workers_start("worker", 4, &w), 0);
+    for (int i = 0; i < 2000; i++)
+        submit(w, uv_executor_ex(e), i % 2, counts);
+    workers_stop(w);
+    assert_int_equal(atomic_load(&counts[0]), 2000);
+    uv_executor_stop(e);
+    assert_int_equal(atomic_load(&counts[1]), 1000);
+}
+
+/* A job that waits for another shows that they run at the same time. */
+struct meeting {
+    struct job job;
+    sem_t *mine, *theirs;
+};
+
+static void meet(struct job *job)
+{
+    struct meeting *m = container_of(job, struct meeting, job);
+    sem_post(m->theirs);
+    while (sem_wait(m->mine) < 0 && errno == EINTR)
+        ;
+}
+
+static void jobs_run_side_by_side(void **state)
+{
+    struct workers *w;
+    sem_t a, b;
+    sem_init(&a, 0, 0);
+    sem_init(&b, 0, 0);
+    struct meeting one = {.job = {.work = meet}, .mine = &a, .theirs = &b};
+    struct meeting two = {.job = {.work = meet}, .mine = &b, .theirs = &a};
+    assert_int_equal(workers_start("worker", 2, &w), 0);
+    workers_submit(w, &one.job);
+    workers_submit(w, &two.job);
+    workers_stop(w);
+    sem_destroy(&a);
+    sem_destroy(&b);
+}
+
+/* A job may submit the next one, also while the pool is stopping. */
+struct chain {
+    struct job job;
+    struct workers *w;
+    int left;
+};
+
+static void run_link(struct job *job)
+{
+    struct chain *c = container_of(job, struct chain, job);
+    if (c->left-- > 0)
+        workers_submit(c->w, job);
+}
+
+static void stop_runs_what_jobs_submit(void **state)
+{
+    struct chain c = {.job = {.work = run_link}, .left = 100};
+    assert_int_equal(workers_start("worker", 1, &c.w), 0);
+    workers_submit(c.w, &c.job);
+    workers_stop(c.w);
+    assert_int_equal(c.left, -1);
+    workers_stop(NULL);
+}
+
+static void simulated_pool_runs_on_its_executor(void **state)
+{
+    struct sim_clock clock;
+    struct workers *w;
+    atomic_int counts[2] = {0};
+    sim_clock_init(&clock, 0);
+    struct sim_executor *pool = sim_executor_new(&clock), *home = sim_executor_new(&clock);
+    assert_int_equal(workers_sim(sim_executor_ex(pool), &w), 0);
+    submit(w, sim_executor_ex(home), true, counts);
+    submit(w, sim_executor_ex(home), false, counts);
+    sim_executor_drain(home);
+    assert_int_equal(counts[0], 0);
+    sim_executor_drain(pool);
+    assert_int_equal(counts[0], 2);
+    assert_int_equal(counts[1], 0);
+    sim_executor_drain(home);
+    assert_int_equal(counts[1], 1);
+    submit(w, sim_executor_ex(home), false, counts);
+    workers_stop(w);
+    sim_executor_drain(pool);
+    assert_int_equal(counts[0], 3);
+    sim_executor_free(pool);
+    sim_executor_free(home);
+}
+
+UNIT_MAIN(unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
+          unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor))
