@@ -1,27 +1,35 @@
 /* codec.h - encoding and decoding of protocol messages, driven by tables that the build makes from
- * messages/<api>.msg.
+ * the schemas in messages/.
  *
  * For each message the build generates a plain C struct, and a `struct msg_desc` that lists its
  * fields: type, place in the struct, versions, null versions, tag, default. One encoder and one
  * decoder walk these tables, so each wire rule (compact lengths, tag sections, null forms) is
  * written once.
  *
- * GENERATED  message Produce (api key 0) of messages/produce.msg becomes "protocol/msg/produce.h":
- *              struct produce_request { struct str transactional_id; int16_t acks; int32_t
- * timeout_ms; ARRAY(struct produce_request_topic_data) topic_data; }; extern const struct msg_desc
- * produce_request_desc, produce_response_desc; and typed wrappers  produce_request_init(m) all
- * fields to their defaults produce_request_decode(m, version, reader, arena)
- *                                  produce_request_encode(m, version, writer)
- *            Struct names are <api>_<request|response>_<field or struct name>, snake case.
- * MAPPING    bool int8 int16 uint16 int32 int64 float64 -> C types; string -> struct str; bytes ->
- * struct bytes; uuid -> struct uuid; records -> struct records; []T -> ARRAY(T); a nullable struct
- * -> T *. MEMORY     Decoded strings, bytes and records point into the frame (borrowed, good as
- * long as the frame); arrays and nullable structs are in the arena. Decoding allocates at most a
- * fixed multiple of the bytes that are really there: an array count is refused unless each element
- * could take its least size from the bytes left. ABSENT     A field that does not exist in a
- * version keeps its default when decoded; when encoded it is left out (if it is not ignorable and
- * not default the encoder sets writer.unsupported and still leaves it out). UNKNOWN    tags are
- * skipped by their size. */
+ * GENERATED  messages/produce.msg (api key 0) becomes "protocol/msg/produce.h":
+ *              struct produce_request_topic_data { struct str name; ARRAY(...) partition_data; };
+ *              struct produce_request { struct str transactional_id; int16_t acks; ... };
+ *              extern const struct msg_desc produce_request_desc;
+ *              produce_request_init(m)                            all fields to their defaults
+ *              produce_request_decode(m, version, reader, arena)
+ *              produce_request_encode(m, version, writer)
+ *              produce_request_size(m, version)
+ *              produce_request_topic_data_init(p)                 the same for each inner struct
+ *              produce_request_topic_data_new(arena, n)           n of them, at their defaults
+ *            Structs are named <api>_<request|response>_<struct name in the .msg file>; data
+ * records just <message>_<struct name>. MAPPING    bool int8 int16 uint16 int32 int64 float64 -> C
+ * types; string -> struct str; bytes -> struct bytes; uuid -> struct uuid; records -> struct
+ * records; []T -> ARRAY(T); a nullable struct -> T *. DEFAULTS   as the schema says; else 0, false,
+ * "" and empty arrays, and null for nullable records. Zeroed memory is not always that, so build
+ * messages from _init and _new. MEMORY     Decoded strings, bytes and records point into the frame
+ * (borrowed, good as long as the frame); arrays and nullable structs are in the arena. Decoding
+ * allocates at most CODEC_EXPANSION times the bytes that are really there: an array count is
+ * refused unless each element could take its least size from the bytes left. ABSENT     A field
+ * that does not exist in a version keeps its default when decoded; when encoded it is left out (if
+ * it is not ignorable and not default the encoder sets writer.unsupported and still leaves it out).
+ * UNFIT      Null where the version has no null, and strings over 32767 bytes, also set
+ *            writer.unsupported; they go out empty, or cut, so that the frame stays well-formed.
+ * UNKNOWN    tags are skipped by their size. */
 #ifndef PROTOCOL_CODEC_H
 #define PROTOCOL_CODEC_H
 
@@ -103,15 +111,17 @@ struct field_desc {
     bool ignorable;
     bool null_default;
     int64_t int_default;           /* bool and integers */
-    const char *str_default;       /* strings; NULL = "" */
     const struct struct_desc *sub; /* FIELD_STRUCT, and arrays of structs */
 };
 
 struct struct_desc {
     const char *name;
     uint32_t size; /* sizeof the C struct */
-    uint16_t fields_n;
+    uint16_t fields_n, tagged_n;
     const struct field_desc *fields;
+    const uint8_t *tagged; /* those of the fields that are ever tagged, in order of tag */
+    const uint16_t *least; /* bytes on the wire at least, by version, from least_min on */
+    int16_t least_min;
 };
 
 struct msg_desc {
@@ -122,11 +132,20 @@ struct msg_desc {
     const struct struct_desc *body;
 };
 
+/* Arena bytes that decoding takes at most for each byte of the message (a test holds it against all
+ * tables): small elements become structs with pointers. */
+#define CODEC_EXPANSION 40
+
 /* Defaults into `m` (which has body->size bytes). Needs no memory: arrays empty, strings static. */
 void msg_init(const struct msg_desc *d, void *m);
-/* 0; -EPROTO when the bytes are not a message of this version; -ENOMEM when the arena's cap does
- * not allow it. The reader stands behind the message afterwards; bytes left over are the caller's
- * affair. */
+/* The same for one struct of a message. */
+void msg_struct_init(const struct struct_desc *s, void *m);
+/* An array of n structs at their defaults, in the arena; NULL when the arena's cap does not allow
+ * it. */
+void *msg_struct_new(const struct struct_desc *s, struct arena *a, int32_t n);
+/* 0; -EPROTO when the bytes are not a message of this version, or there is no such version; -ENOMEM
+ * when the arena's cap does not allow it. The reader stands behind the message afterwards; bytes
+ * left over are the caller's affair. */
 int msg_decode(const struct msg_desc *d, int version, struct reader *r, struct arena *a, void *m);
 /* Appends to w. Out of memory shows in w->buf.failed. */
 void msg_encode(const struct msg_desc *d, int version, struct writer *w, const void *m);
@@ -137,5 +156,7 @@ bool msg_equal(const struct msg_desc *d, int version, const void *a, const void 
 /* One line of text with all fields, as `{acks=-1, topic_data=[...]}`; bytes and records as their
  * sizes. For logs and dumps. */
 void msg_print(const struct msg_desc *d, int version, const void *m, struct buf *out);
+/* All messages there are: requests, responses, headers, data records. Static. */
+const struct msg_desc *const *msg_all(int *n);
 
 #endif
