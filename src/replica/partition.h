@@ -1,11 +1,13 @@
 /* partition.h - one replica of a partition on this broker: its role, epochs, ISR, and its log.
  *
  * ROLES    none yet -> leader | follower, moved only by LeaderAndIsr (replica_manager_become) and
- * StopReplica. offline: its log dir failed. WAITERS  a request that waits for this partition
- * (acks=all, fetch min bytes) hangs a waiter on it; it is woken when the log end (fetches of
- * followers), the high watermark, or the role changes. THREADS  role and ISR changes take the lock
- * for writing; append, read and watermark updates read it (so that they cannot straddle a change).
- * Waiters are woken after the lock is let go, on the waking thread. */
+ * StopReplica. offline: its log dir failed. gone: deleted here, kept alive by those who still hold
+ * it. WAITERS  a request that waits for this partition (acks=all, fetch min bytes) hangs a waiter
+ * on it (mostly through pending.h); it is woken when the log end, the high watermark, or the role
+ * changes. THREADS  role and ISR changes take the lock for writing; append, read and watermark
+ * updates read it (so that they cannot straddle a change). Waiters are woken after the lock is let
+ * go, on the thread that moved something. Lock order: partition lock, marks (follower states, high
+ * watermark), the log's own; the list of waiters has a lock of its own that is taken alone. */
 #ifndef REPLICA_PARTITION_H
 #define REPLICA_PARTITION_H
 
@@ -35,9 +37,13 @@ struct partition_append {
     int64_t required_offset; /* acks=all: wait until the high watermark is here; min.insync is
                                 checked then */
 };
-/* Leader only: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS (required_acks -1
- * and too small an ISR), or what the log says. `pr` was made by records_prepare. Advances the high
- * watermark where the ISR allows, wakes waiters. */
+/* Would partition_append go as far as the log? Leader only: NOT_LEADER_OR_FOLLOWER,
+ * KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS (required_acks -1 and too small an ISR). Asked before
+ * the work of records_prepare. */
+enum kerr partition_check_append(struct partition *p, int16_t required_acks);
+/* The same errors, or what the log says. `pr` was made by records_prepare. Advances the high
+ * watermark where the ISR allows, wakes waiters. On error out->info.log_start_offset is filled in
+ * where the partition has a log; the other positions are -1. */
 enum kerr partition_append(struct partition *p, struct prepared *pr, enum append_origin origin,
                            int16_t required_acks, struct partition_append *out);
 /* For acks=all: are the records up to `required_offset` committed? NONE yes; REQUEST_TIMED_OUT not
@@ -61,26 +67,44 @@ struct partition_read_args {
     uint32_t max_bytes;
     enum isolation isolation;
     bool min_one, hard_limit;
+    bool leader_only; /* followers, and consumers that cannot be sent to a follower (Fetch < v11) */
+    bool reread;      /* from the purgatory: not a new fetch of the follower */
 };
-/* On error the positions are filled as far as known (-1 otherwise). */
+/* Epoch checks, role, divergence, then the read. A follower's fetch updates what the leader knows
+ * of it. On error, and when the fetcher's log diverges, there is no slice; on error all positions
+ * are -1. */
 enum kerr partition_read(struct partition *p, const struct partition_read_args *args,
                          struct arena *a, struct partition_read *out);
-/* Bound of a reader: log end (replica), high watermark, or last stable offset. */
-int64_t partition_read_bound(struct partition *p, int32_t replica_id, enum isolation isolation);
+/* What partition_read would answer, without reading: the error (offsets out of range excepted), or
+ * *bound = end of what the reader may see (log end for replicas, high watermark, last stable
+ * offset) and whether its log diverges. For waiting fetches. */
+enum kerr partition_probe(struct partition *p, const struct partition_read_args *args,
+                          int64_t *bound, bool *diverges);
 
+/* ListOffsets. replica_id: -1 consumer, >= 0 replica, -2 debugging (asks any replica).
+ * KERR_OFFSET_NOT_AVAILABLE while the high watermark has not reached this leader's epoch. @blocks
+ * unless the timestamp is one of LIST_LATEST, LIST_EARLIEST(_LOCAL), LIST_LATEST_TIERED. */
 enum kerr partition_list_offset(struct partition *p, int32_t replica_id, enum isolation isolation,
                                 int64_t timestamp, int32_t current_leader_epoch,
                                 struct offset_lookup *out);
+/* ListOffsets v0. *offsets in the arena. */
+enum kerr partition_offsets_before(struct partition *p, int32_t replica_id, int64_t timestamp,
+                                   int max, struct arena *a, int64_t **offsets, int *n);
+/* OffsetForLeaderEpoch: (-1, -1) when undefined. Leader only. */
+enum kerr partition_epoch_end(struct partition *p, int32_t current_leader_epoch, int32_t epoch,
+                              int32_t *found_epoch, int64_t *end_offset);
 
 struct partition_waiter {
     struct list link;
     struct partition *partition; /* a reference while linked */
-    /* Something moved. On the thread that moved it, no lock held: post to your own executor and
-     * re-check there. May be called after partition_unwait only if that call had begun before: keep
-     * the memory until your own posted task ran. */
+    /* Something moved. On the thread that moved it, under the lock of the list of waiters: post to
+     * your own executor and re-check there, call nothing of this room. */
     void (*wake)(struct partition_waiter *w);
 };
+/* Whatever moves after this call wakes the waiter; so check once more after it. */
 void partition_wait(struct partition *p, struct partition_waiter *w);
+/* Afterwards wake is not running and will not be called. Harmless when not waiting (a zeroed link
+ * must have been initialised with list_init). */
 void partition_unwait(struct partition_waiter *w);
 
 #endif

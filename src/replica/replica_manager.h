@@ -2,7 +2,8 @@
  * partitions for requests.
  *
  * THREADS  lookups: any thread, a short read lock. replica_manager_become / stop: one at a time
- * (the control queue), on a worker, since they make and remove folders. */
+ * (the control queue), on a worker, since they make and remove folders. Free only after the workers
+ * have stopped. */
 #ifndef REPLICA_REPLICA_MANAGER_H
 #define REPLICA_REPLICA_MANAGER_H
 
@@ -17,6 +18,7 @@ struct leader_and_isr_request;  /* generated */
 struct leader_and_isr_response; /* generated */
 struct stop_replica_request;    /* generated */
 struct stop_replica_response;   /* generated */
+struct update_metadata_request; /* generated */
 
 struct replica_manager_options {
     int32_t broker_id;
@@ -24,6 +26,7 @@ struct replica_manager_options {
     struct metadata_cache *metadata;
     struct workers *workers;
     const struct clock *clock;
+    int64_t replica_lag_ms; /* replica.lag.time.max.ms; 0 = the default */
     /* Settings of a topic, for logs that are made. Fills *c. */
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
     void *arg;
@@ -31,12 +34,21 @@ struct replica_manager_options {
 int replica_manager_new(const struct replica_manager_options *o, struct replica_manager **out);
 void replica_manager_free(struct replica_manager *m);
 
-/* Apply; the response is filled in the arena. Stale controller epochs are refused. @blocks folder
- * work */
-void replica_manager_become(struct replica_manager *m, const struct leader_and_isr_request *req,
-                            struct arena *a, struct leader_and_isr_response *out);
+/* Epoch of this broker's registration: control requests meant for an earlier one are refused. -1
+ * (at start) refuses none. @thread any */
+void replica_manager_set_broker_epoch(struct replica_manager *m, int64_t epoch);
+/* Apply a control request. The response (already initialised) is filled in the arena, in the form
+ * of the request's version. Whole requests are refused with STALE_BROKER_EPOCH, or
+ * STALE_CONTROLLER_EPOCH when a newer controller was heard, whichever kind of request it sent.
+ * @blocks folder work */
+void replica_manager_become(struct replica_manager *m, int version,
+                            const struct leader_and_isr_request *req, struct arena *a,
+                            struct leader_and_isr_response *out);
 void replica_manager_stop(struct replica_manager *m, const struct stop_replica_request *req,
                           struct arena *a, struct stop_replica_response *out);
+/* The same checks, then into the metadata cache. */
+enum kerr replica_manager_update_metadata(struct replica_manager *m,
+                                          const struct update_metadata_request *req);
 
 /* Returns shared (partition_unref). On NULL *why is: NOT_LEADER_OR_FOLLOWER (known to the metadata
  * cache, not here), UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR (its dir failed). */
@@ -45,9 +57,10 @@ struct partition *replica_manager_find(struct replica_manager *m, struct topic_p
 int replica_manager_count(struct replica_manager *m);
 void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, struct partition *p),
                           void *arg);
-/* A log dir failed: its partitions go offline, waiters are woken. @thread any */
+/* A log dir failed: its partitions go offline and waiters are woken, by a job on the workers, so it
+ * may be called from under any lock. @thread any */
 void replica_manager_dir_failed(struct replica_manager *m, struct log_dir *d);
-/* A topic's settings changed: its logs take them over. */
+/* A topic's settings changed: its logs take them over. @thread any */
 void replica_manager_topic_config_changed(struct replica_manager *m, struct str topic);
 
 #endif

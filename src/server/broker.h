@@ -20,6 +20,7 @@
 struct broker;
 struct topic_admin;
 struct fetch_sessions;
+struct control_queue;
 
 /* Takes config in both cases. 0 = serving; else -errno with a line for people in err. @blocks */
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n);
@@ -42,6 +43,7 @@ struct store *broker_store(const struct broker *b);
 struct topic_admin *broker_topic_admin(const struct broker *b);
 struct workers *broker_workers(const struct broker *b);
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b);
+struct control_queue *broker_control_queue(const struct broker *b);
 /* Settings of a topic as in force now (broker's values, then overrides). */
 void broker_topic_config(struct broker *b, struct str topic, struct log_config *out);
 

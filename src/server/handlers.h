@@ -1,0 +1,19 @@
+/* handlers.h - the handlers that the API rows point at, one line each, in order of API key.
+ *
+ * A handler is called on the connection's reactor with the decoded body and answers exactly once
+ * (request.h), at once or later. While it waits it may set req->net->aborted and req->net->user:
+ * both are the handler's. */
+#ifndef SERVER_HANDLERS_H
+#define SERVER_HANDLERS_H
+
+struct request;
+
+void handle_produce(struct request *req);
+void handle_fetch(struct request *req);
+void handle_list_offsets(struct request *req);
+void handle_leader_and_isr(struct request *req);
+void handle_stop_replica(struct request *req);
+void handle_update_metadata(struct request *req);
+void handle_offset_for_leader_epoch(struct request *req);
+
+#endif
