@@ -2,24 +2,31 @@
  * watches and atomic multi-operations, as ZooKeeper has them. Two forms: embedded
  * (embedded_store.h: one broker by itself) and ZooKeeper; all code above is the same.
  *
- * ASYNC     A request is one operation or a multi; its `done` runs on the executor it names, never
- * before submit returns. Requests of one caller take effect in the order submitted. LOST Connection
- * loss is retried inside (so a non-idempotent operation must be checked by its caller); -ESTALE =
- * the session expired, nothing more of it will be retried. WATCHES   As in ZooKeeper, one-shot at
- * heart: a handler is registered once for a path; it is armed by each exists/get (node) or children
- * (children) read of that path with `watch` set, and told once when it changes. It carries no data:
- * the handler reads again, which arms it again. OWNERSHIP The request's memory is the caller's and
- * must live until done; result memory (data, names) belongs to the request and is freed by
- * store_request_clear. THREADS   any may submit. */
+ * ASYNC      A request is one operation or a multi; its `done` runs on the executor it names, never
+ *            before submit returns. Requests of one caller take effect in the order submitted, and
+ *            their answers come in that order.
+ * LOST       Connection loss is retried inside (so a non-idempotent operation must be checked by
+ *            its caller); -ESTALE = the session expired, nothing more of it will be retried.
+ * WATCHES    As in ZooKeeper, one-shot at heart: a handler is registered once for a path; it is
+ *            armed by each exists/get (node) or children (children) read of that path with `watch`
+ *            set, and told once when it changes. It carries no data: the handler reads again, which
+ *            arms it again. As there, a get or children of an absent node arms nothing. A change is
+ *            told before any answer that shows it.
+ * SESSION    After an expiry every request gets -ESTALE until all session listeners have been told
+ *            EXPIRED; then a new session begins and they are told CONNECTED. So nothing of the old
+ *            life can write with the new session.
+ * OWNERSHIP  The request's memory is the caller's and must live until done; result memory (data,
+ *            names) belongs to the request and is freed by store_request_clear.
+ * THREADS    any may submit. */
 #ifndef METADATA_STORE_H
 #define METADATA_STORE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/executor.h"
 #include "base/str.h"
-#include <errno.h>
 
 enum store_op_type {
     STORE_CREATE,
@@ -32,34 +39,40 @@ enum store_op_type {
 };
 enum store_create_flag { STORE_EPHEMERAL = 1, STORE_SEQUENTIAL = 2 };
 #define STORE_ANY_VERSION (-1)
+#define STORE_BAD_VERSION (-EBADF)
 
 struct store_stat {
     int32_t version;      /* of the data */
     int64_t czxid, mzxid; /* transaction ids of creation and last change */
     int64_t ctime_ms, mtime_ms;
     bool ephemeral;
+    int64_t owner; /* session that an ephemeral node belongs to; 0 = persistent */
     int32_t children_n;
 };
 
 struct store_op {
     enum store_op_type type;
-    const char *path;  /* absolute, without the chroot; borrowed */
-    struct bytes data; /* CREATE, SET; null is a value of its own; borrowed */
-    int flags;         /* CREATE */
-    int32_t version;   /* SET, DELETE, CHECK: expected, or STORE_ANY_VERSION */
-    bool watch;        /* GET, EXISTS, CHILDREN */
+    const char *path;   /* absolute, without the chroot; borrowed */
+    struct bytes data;  /* CREATE, SET; null is a value of its own; borrowed */
+    int flags;          /* CREATE */
+    int32_t version;    /* SET, DELETE, CHECK: expected, or STORE_ANY_VERSION */
+    bool watch;         /* GET, EXISTS, CHILDREN */
+    int64_t newer_than; /* CHILDREN: a hint that only children made after this transaction are
+                           wanted; 0 = all. A store may answer all the same with all: see partial */
     /* result */
-    int status; /* 0; -ENOENT no node, -EEXIST, -ENOTEMPTY, -EBADF bad version (store_bad_version),
-                   -ESTALE, -EIO the journal failed, -EINVAL bad path, -ECANCELED another op of the
-                   multi failed */
+    int status; /* 0; -ENOENT no node, -EEXIST, -ENOTEMPTY, -EBADF bad version (STORE_BAD_VERSION),
+                   -ESTALE, -EIO the journal failed, -EINVAL bad path or an ephemeral parent,
+                   -ECANCELED another op of the multi failed, -ENOMEM */
     struct store_stat stat;
-    struct bytes result; /* GET: data (owned by the request); CREATE: the path made (sequence number
-                            in it) */
-    char **names;        /* CHILDREN: owned by the request */
+    struct bytes result; /* GET: data (owned by the request; NUL behind it); CREATE: the path made
+                            (sequence number in it) */
+    char **names;        /* CHILDREN: owned by the request; no order */
     int names_n;
+    bool partial;  /* CHILDREN: names holds only what newer_than asked for */
+    int64_t as_of; /* CHILDREN: the last transaction that the answer knows of */
 };
-#define STORE_BAD_VERSION (-EBADF)
 
+struct store;
 struct store_request {
     struct store_op *ops;
     int ops_n;
@@ -69,54 +82,90 @@ struct store_request {
     void (*done)(struct store_request *r);
     /* private to the store */
     struct task task;
+    struct store *store;
 };
 
+struct store_watch_slot;
 struct store_watch {
-    const char *path;
-    bool children; /* of the node's children, else of the node itself (made, changed, deleted) */
+    const char *path; /* borrowed while registered */
+    bool children;    /* of the node's children, else of the node itself (made, changed, deleted) */
     struct executor *on;
     void (*fired)(struct store_watch *w); /* on `on` */
     /* private to the store */
-    struct list link;
-    struct task task;
-    bool armed, posted;
+    struct store_watch_slot *slot;
 };
 
 enum store_session { STORE_CONNECTED, STORE_DISCONNECTED, STORE_EXPIRED };
 
-struct store;
 struct store_ops {
-    void (*submit)(struct store *s, struct store_request *r);
-    void (*watch)(struct store *s, struct store_watch *w);
+    /* Takes all of `requests` (linked by task.link), in order, as one. */
+    void (*submit)(struct store *s, struct list *requests);
+    int (*watch)(struct store *s, struct store_watch *w);
     void (*unwatch)(struct store *s, struct store_watch *w);
-    void (*on_session)(struct store *s, struct executor *on,
-                       void (*cb)(void *arg, enum store_session state), void *arg);
+    int (*on_session)(struct store *s, struct executor *on,
+                      void (*cb)(void *arg, enum store_session state), void *arg);
     int64_t (*session_id)(struct store *s);
     void (*close)(struct store *s);
+    /* NULL, or (a store without a thread): do all that is queued now, on this thread. */
+    void (*drive)(struct store *s);
 };
 struct store {
     const struct store_ops *ops;
 };
 
 void store_submit(struct store *s, struct store_request *r);
-/* Register and deregister a handler; deregister on its executor: afterwards it will not fire. */
-void store_watch(struct store *s, struct store_watch *w);
+/* Register a handler: 0 or -ENOMEM. @thread any */
+int store_watch(struct store *s, struct store_watch *w);
+/* Deregister on the handler's executor: afterwards it will not fire. Not registered is fine. */
 void store_unwatch(struct store *s, struct store_watch *w);
-/* Tells changes of the session; one listener per call, for the store's life. */
-void store_on_session(struct store *s, struct executor *on,
-                      void (*cb)(void *arg, enum store_session state), void *arg);
-/* Ends the session (ephemeral nodes go) and frees. @blocks */
+/* Tells changes of the session; one listener per call, for the store's life. 0 or -ENOMEM. */
+int store_on_session(struct store *s, struct executor *on,
+                     void (*cb)(void *arg, enum store_session state), void *arg);
+/* Owner of the ephemeral nodes that are made now; changes with each new session. @thread any */
+int64_t store_session_id(struct store *s);
+/* Answers what is queued, ends the session (ephemeral nodes go) and frees. @blocks */
 void store_close(struct store *s);
 void store_request_clear(struct store_request *r);
 
-/* Submits and waits. Not on the executor `done_on` would use. @blocks; for start, workers and tests
- */
+/* Submits and waits; r->done_on and r->done are overwritten. Not on an executor that the store
+ * needs. @blocks; for start, workers and tests */
 int store_run(struct store *s, struct store_request *r);
 int store_get(struct store *s, const char *path,
               struct bytes *data /* owned: free((void *)data->p) */, struct store_stat *stat);
-/* Makes missing parents with null data. *created tells whether this call made it. */
-int store_create_path(struct store *s, const char *path, struct bytes data, int flags);
+/* Makes missing parents with null data. *created tells whether this call made it; a node that is
+ * there already is success and keeps its data. */
+int store_create_path(struct store *s, const char *path, struct bytes data, bool *created);
 /* Children first. Gone already is fine. */
 int store_delete_tree(struct store *s, const char *path);
+
+/* Operations as values, to be put into a request. */
+static inline struct store_op store_op_create(const char *path, struct bytes data, int flags)
+{
+    return (struct store_op){.type = STORE_CREATE, .path = path, .data = data, .flags = flags};
+}
+static inline struct store_op store_op_set(const char *path, struct bytes data, int32_t version)
+{
+    return (struct store_op){.type = STORE_SET, .path = path, .data = data, .version = version};
+}
+static inline struct store_op store_op_delete(const char *path, int32_t version)
+{
+    return (struct store_op){.type = STORE_DELETE, .path = path, .version = version};
+}
+static inline struct store_op store_op_check(const char *path, int32_t version)
+{
+    return (struct store_op){.type = STORE_CHECK, .path = path, .version = version};
+}
+static inline struct store_op store_op_get(const char *path, bool watch)
+{
+    return (struct store_op){.type = STORE_GET, .path = path, .watch = watch};
+}
+static inline struct store_op store_op_exists(const char *path, bool watch)
+{
+    return (struct store_op){.type = STORE_EXISTS, .path = path, .watch = watch};
+}
+static inline struct store_op store_op_children(const char *path, bool watch)
+{
+    return (struct store_op){.type = STORE_CHILDREN, .path = path, .watch = watch};
+}
 
 #endif
