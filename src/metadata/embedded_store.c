@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "base/thread.h"
 #include "metadata/embedded_apply.h"
 #include "metadata/journal.h"
 
@@ -312,7 +313,6 @@ static void serve(struct core *c)
 static void *thread_main(void *arg)
 {
     struct core *c = arg;
-    pthread_setname_np(pthread_self(), "metadata-store");
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         if (list_empty(&c->queue) && !next_to_end(c, true)) {
@@ -534,7 +534,7 @@ int embedded_store_open(const struct embedded_options *o, struct store **out, ch
     if (!e && !s)
         e = -ENOMEM;
     if (!e && !o->run_on)
-        e = -pthread_create(&c->thread, NULL, thread_main, c);
+        e = thread_start("metadata-store", thread_main, c, &c->thread);
     if (e) {
         if (s)
             session_unref(s);
