@@ -56,12 +56,12 @@ static void varints_go_there_and_back(void **state)
         assert_int_equal(b.len, cases[i].len);
         buf_put_uvarint(&b, (uint32_t)cases[i].v);
         buf_put_varlong(&b, cases[i].v);
-        buf_put_varlong(&b, (int64_t)cases[i].v << 31);
+        buf_put_varlong(&b, cases[i].v * (1LL << 31));
         struct reader r = reader_of(b.p, b.len);
         assert_int_equal(reader_varint(&r), cases[i].v);
         assert_int_equal(reader_uvarint(&r), (uint32_t)cases[i].v);
         assert_int_equal(reader_varlong(&r), cases[i].v);
-        assert_true(reader_varlong(&r) == (int64_t)cases[i].v << 31);
+        assert_true(reader_varlong(&r) == cases[i].v * (1LL << 31));
         assert_false(r.bad);
         assert_int_equal(reader_left(&r), 0);
         buf_free(&b);
