@@ -99,12 +99,12 @@ void buf_put_uvarint(struct buf *b, uint32_t v)
 
 void buf_put_varint(struct buf *b, int32_t v)
 {
-    put_leb128(b, ((uint32_t)v << 1) ^ (uint32_t)(v >> 31));
+    put_leb128(b, (uint32_t)v << 1 ^ (v < 0 ? UINT32_MAX : 0));
 }
 
 void buf_put_varlong(struct buf *b, int64_t v)
 {
-    put_leb128(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+    put_leb128(b, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 /* At most `bits` bits in at most ceil(bits / 7) bytes. */

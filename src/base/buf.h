@@ -7,6 +7,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,36 +34,36 @@ void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(print
 
 static inline void put_be16(uint8_t *p, uint16_t v)
 {
-    v = __builtin_bswap16(v);
+    v = htobe16(v);
     memcpy(p, &v, 2);
 }
 static inline void put_be32(uint8_t *p, uint32_t v)
 {
-    v = __builtin_bswap32(v);
+    v = htobe32(v);
     memcpy(p, &v, 4);
 }
 static inline void put_be64(uint8_t *p, uint64_t v)
 {
-    v = __builtin_bswap64(v);
+    v = htobe64(v);
     memcpy(p, &v, 8);
 }
 static inline uint16_t get_be16(const uint8_t *p)
 {
     uint16_t v;
     memcpy(&v, p, 2);
-    return __builtin_bswap16(v);
+    return be16toh(v);
 }
 static inline uint32_t get_be32(const uint8_t *p)
 {
     uint32_t v;
     memcpy(&v, p, 4);
-    return __builtin_bswap32(v);
+    return be32toh(v);
 }
 static inline uint64_t get_be64(const uint8_t *p)
 {
     uint64_t v;
     memcpy(&v, p, 8);
-    return __builtin_bswap64(v);
+    return be64toh(v);
 }
 
 static inline void buf_put_i8(struct buf *b, int8_t v)
