@@ -70,14 +70,18 @@ crc32c_fn crc32c_hw(void)
 }
 
 #elif defined(__aarch64__) && defined(__linux__)
-#include <arm_acle.h>
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 
+/* clang's arm_acle.h hides these from a build that does not ask for them everywhere */
 #if defined(__clang__)
 #define TARGET __attribute__((target("crc")))
+#define CRC_8 __builtin_arm_crc32cb
+#define CRC_64 __builtin_arm_crc32cd
 #else
 #define TARGET __attribute__((target("+crc")))
+#define CRC_8 __builtin_aarch64_crc32cb
+#define CRC_64 __builtin_aarch64_crc32cx
 #endif
 
 TARGET static uint32_t crc32c_arm(uint32_t start, const void *data, size_t n)
@@ -87,10 +91,10 @@ TARGET static uint32_t crc32c_arm(uint32_t start, const void *data, size_t n)
     for (; n >= 8; n -= 8, p += 8) {
         uint64_t word;
         memcpy(&word, p, 8);
-        crc = __crc32cd(crc, word);
+        crc = CRC_64(crc, word);
     }
     for (; n; n--, p++)
-        crc = __crc32cb(crc, *p);
+        crc = CRC_8(crc, *p);
     return ~crc;
 }
 
