@@ -42,19 +42,20 @@ struct topic_info {
 struct metadata_cache;
 struct metadata_snapshot;
 
-struct metadata_cache *metadata_cache_new(void);
+struct metadata_cache *metadata_cache_new(void); /* NULL without memory */
 void metadata_cache_free(struct metadata_cache *c);
-/* Merges the request and publishes. Returns the topics' names that were removed through `removed`
- * (may be NULL).
+/* Merges the request (any version) and publishes. 0; -ENOMEM, or -EINVAL for a partition number
+ * that cannot be: then nothing has changed. The request is only read.
  * @thread one writer at a time */
 int metadata_cache_update(struct metadata_cache *c, const struct update_metadata_request *req);
-/* Runs `task` on `ex` after every update; for waiters. */
+/* Told after every update; for waiters. */
 struct metadata_listener {
     struct list link;
-    void (*updated)(
-        struct metadata_listener *l); /* any thread, right after publishing; must not block */
+    /* On the updating thread, right after publishing; must not block, nor listen or unlisten. */
+    void (*updated)(struct metadata_listener *l);
 };
 void metadata_cache_listen(struct metadata_cache *c, struct metadata_listener *l);
+/* Afterwards it is not running and will not be called. @blocks while it runs */
 void metadata_cache_unlisten(struct metadata_cache *c, struct metadata_listener *l);
 
 /* Returns shared. Everything below is borrowed from the snapshot. */
@@ -72,7 +73,8 @@ const struct topic_info *metadata_topic_by_id(const struct metadata_snapshot *s,
 const struct partition_info *metadata_partition(const struct metadata_snapshot *s, struct str topic,
                                                 int32_t partition);
 int metadata_topics_n(const struct metadata_snapshot *s);
-/* All topics in order of name (sorted once per snapshot, on demand). Array in the arena. */
+/* All topics in order of name (sorted once per snapshot, on demand). Array in the arena, NULL
+ * without memory. */
 const struct topic_info **metadata_topics(const struct metadata_snapshot *s, struct arena *a);
 
 /* 1..249 of [a-zA-Z0-9._-], not "." or "..": NULL when legal, else why not (static text). */
