@@ -3,7 +3,9 @@
  * throttling are dealt with here and nowhere else.
  *
  * OWNERSHIP  a chain owns its memory and one reference on each file; chain_free lets go of the rest
- * at any point. THREADS    one at a time. */
+ *            at any point. A chain must not be copied or moved as a struct (use chain_append).
+ * THREADS    one at a time. The thread that sends file ranges must have SIGPIPE blocked or ignored
+ *            (sendfile has no MSG_NOSIGNAL); reactors do (reactor.c). */
 #ifndef NET_CHAIN_H
 #define NET_CHAIN_H
 
@@ -19,20 +21,22 @@ struct chain {
 
 void chain_init(struct chain *c);
 void chain_free(struct chain *c);
-/* Takes the buffer's memory (b is empty afterwards). 0 or -ENOMEM (then nothing is taken). */
+/* Takes the buffer's memory (b is empty afterwards). 0 or -ENOMEM (then nothing is taken; a failed
+ * buffer is one). */
 int chain_add_buf(struct chain *c, struct buf *b);
-/* Takes its own reference on the file. */
+/* Takes its own reference on the file. 0 or -ENOMEM. */
 int chain_add_file(struct chain *c, struct file *f, int64_t pos, uint64_t len);
 /* Takes an encoded message apart: memory and splices in order, with the 4-byte frame length in
- * front if `framed`. The writer is empty afterwards. */
+ * front if `framed`. The writer is empty afterwards. 0; -ENOMEM, -EMSGSIZE (over 2 GiB): then
+ * nothing is taken. */
 int chain_add_writer(struct chain *c, struct writer *w, bool framed);
 /* Moves all pieces of `from` to the end of `to`. */
 void chain_append(struct chain *to, struct chain *from);
 
-/* Sends to the socket what it takes. Returns bytes sent (>= 0, also when the socket is full: look
- * at left), or -errno; -ENODATA when a file range is shorter than promised (truncated meanwhile):
- * the connection must close. At most `budget` bytes, so that one connection cannot hold the loop.
- */
+/* Sends to the (non-blocking) socket what it takes. Returns bytes sent (>= 0, also when the socket
+ * is full: look at left), or -errno; -ENODATA when a file range is shorter than promised (truncated
+ * meanwhile): the connection must close. At most `budget` bytes, so that one connection cannot hold
+ * the loop. */
 ssize_t chain_send(struct chain *c, int fd, size_t budget);
 /* Copies up to n bytes from the head to p and drops them (TLS, tests). Count, or -errno. @blocks on
  * file pieces */
