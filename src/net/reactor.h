@@ -1,4 +1,7 @@
-/* reactor.h - the network threads: libuv loops that own connections. */
+/* reactor.h - the network threads: libuv loops that own connections.
+ *
+ * THREADS  a reactor's executor and loop may be used by anything that belongs to its thread.
+ * Reactor threads have SIGPIPE blocked. */
 #ifndef NET_REACTOR_H
 #define NET_REACTOR_H
 
@@ -9,8 +12,9 @@
 struct reactor;      /* one thread */
 struct reactor_pool; /* num.network.threads of them */
 
+/* n >= 1. 0 or -errno. On success *out is owned. */
 int reactor_pool_start(int n, struct reactor_pool **out);
-/* All listeners and connections must be gone. @blocks */
+/* All listeners and connections must be gone, and every request finished. @blocks */
 void reactor_pool_stop(struct reactor_pool *p);
 int reactor_pool_size(const struct reactor_pool *p);
 struct reactor *reactor_pool_at(struct reactor_pool *p, int i);

@@ -1,0 +1,133 @@
+/* reactor.c - starting and ending the network threads. */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/uv_executor.h"
+#include "net/reactor_private.h"
+
+/* Kept frame buffers per reactor: a few of the usual largest produce requests. */
+static const size_t frames_kept_max = 16 << 20;
+
+struct reactor {
+    struct uv_executor *ex;
+    struct frame_pool frames;
+    uint8_t *scratch;
+    int index;
+    struct task begin, end;
+};
+
+struct reactor_pool {
+    int n;
+    atomic_uint next;
+    struct reactor all[];
+};
+
+/* sendfile(2) raises SIGPIPE on a closed connection and has no flag against it; blocked in this
+ * thread, it turns into EPIPE. Only here: a library must not change the signals of the process. */
+static void on_begin(struct task *t)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void on_end(struct task *t)
+{
+    struct reactor *r = container_of(t, struct reactor, end);
+    frame_pool_free(&r->frames);
+}
+
+static int reactor_start(struct reactor *r, int index)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "net-%d", index);
+    r->index = index;
+    r->scratch = malloc(REACTOR_SCRATCH);
+    if (!r->scratch)
+        return -ENOMEM;
+    int err = uv_executor_start(name, &r->ex);
+    if (err) {
+        free(r->scratch);
+        return err;
+    }
+    frame_pool_init(&r->frames, frames_kept_max, reactor_executor(r));
+    task_init(&r->begin, on_begin);
+    task_init(&r->end, on_end);
+    executor_post(reactor_executor(r), &r->begin);
+    return 0;
+}
+
+static void reactor_stop(struct reactor *r)
+{
+    executor_post(reactor_executor(r), &r->end);
+    uv_executor_stop(r->ex);
+    free(r->scratch);
+}
+
+int reactor_pool_start(int n, struct reactor_pool **out)
+{
+    *out = NULL;
+    struct reactor_pool *p = calloc(1, sizeof(*p) + (size_t)n * sizeof(struct reactor));
+    if (!p)
+        return -ENOMEM;
+    for (p->n = 0; p->n < n; p->n++) {
+        int err = reactor_start(&p->all[p->n], p->n);
+        if (err) {
+            reactor_pool_stop(p);
+            return err;
+        }
+    }
+    *out = p;
+    return 0;
+}
+
+void reactor_pool_stop(struct reactor_pool *p)
+{
+    for (int i = 0; i < p->n; i++)
+        reactor_stop(&p->all[i]);
+    free(p);
+}
+
+int reactor_pool_size(const struct reactor_pool *p)
+{
+    return p->n;
+}
+
+struct reactor *reactor_pool_at(struct reactor_pool *p, int i)
+{
+    return &p->all[i];
+}
+
+struct reactor *reactor_pool_next(struct reactor_pool *p)
+{
+    return &p->all[atomic_fetch_add(&p->next, 1) % (unsigned)p->n];
+}
+
+struct executor *reactor_executor(struct reactor *r)
+{
+    return uv_executor_ex(r->ex);
+}
+
+uv_loop_t *reactor_loop(struct reactor *r)
+{
+    return uv_executor_loop(r->ex);
+}
+
+struct frame_pool *reactor_frames(struct reactor *r)
+{
+    return &r->frames;
+}
+
+uint8_t *reactor_scratch(struct reactor *r)
+{
+    return r->scratch;
+}
+
+int reactor_index(const struct reactor *r)
+{
+    return r->index;
+}
