@@ -1,17 +1,20 @@
 /* server_conn.h - accepted connections: framing, requests in order, answers in order,
  * back-pressure.
  *
- * FLOW     readable -> bytes into the frame's buffer (read directly where they stay; the buffer
- * grows with what has really arrived) -> frame complete -> handler->request(). The handler answers
- * at once or later; answers leave in the order of the requests, whatever order they are given in.
- * While earlier requests wait, later ones of the same connection are read and handed over, up to
- * max_pipelined. PRESSURE  reading stops while the connection has max_pipelined requests
- * unanswered, more than max_unsent_bytes of answers unsent, while frames in flight over all
- * connections pass the memory limit (queued.max.request.bytes), or while muted. A client that does
- * not read its answers thus stops being read; the broker's memory does not grow. CLOSE    a bad
- * frame length, an error, idleness, or the handler's wish. Requests being worked on stay valid
- * until they are answered; their answers are then dropped. `aborted` tells those who asked. THREADS
- * everything happens on the connection's reactor. */
+ * FLOW      readable -> bytes into the frame's buffer (read directly where they stay; the buffer
+ *           grows with what has really arrived) -> frame complete -> handler->request(). The
+ * handler answers at once or later; answers leave in the order of the requests, whatever order they
+ * are given in. While earlier requests wait, later ones of the same connection are read and handed
+ * over, up to max_pipelined. PRESSURE  reading stops while the connection has max_pipelined
+ * requests whose answers are not on their way, more than max_unsent bytes of answers unsent, while
+ * frames in memory over all connections pass max_inflight_bytes (queued.max.request.bytes), or
+ * while muted. A client that does not read its answers thus stops being read; the broker's memory
+ * does not grow. CLOSE     a bad frame length, an error, the client's end, idleness, or the
+ * handler's wish. Requests being worked on stay valid until they are answered; their answers are
+ * then dropped. `aborted` tells those who asked. Idle is a connection on which no byte moved for
+ *           max_idle_ms and no request waits for its answer; a muted one, and one whose client does
+ *           not take its answers, can be idle.
+ * THREADS   everything happens on the connection's reactor. */
 #ifndef NET_SERVER_CONN_H
 #define NET_SERVER_CONN_H
 
@@ -30,32 +33,39 @@ struct net_request {
     int64_t received_ns; /* monotonic */
     struct arena arena;  /* lives as long as the request, capped */
     /* Set by the handler if it wants to hear that the connection closed before the answer; called
-     * once, on the reactor. The request must still be finished by one of the calls below. */
+     * once, on the reactor, perhaps from within another call of this room. The request must still
+     * be finished by one of the calls below (also from in here). */
     void (*aborted)(struct net_request *r);
     void *user;
     /* private to net */
     struct list link;
     struct chain answer;
     int state;
+    size_t frame_cap;
+    uint32_t charged; /* counted in the server's bytes in flight */
 };
 
 struct conn_handler {
     /* A new connection, before its first byte. Return false to close it (one log line is the
-     * handler's). May be NULL. */
+     * handler's; `closed` is not called). May be NULL. */
     bool (*opened)(void *arg, struct conn *c);
     /* A whole frame. Exactly one of net_request_answer / _no_answer / _close_conn must follow, now
      * or later. */
     void (*request)(void *arg, struct net_request *r);
-    void (*closed)(void *arg, struct conn *c); /* may be NULL */
+    /* After `aborted` of the requests that were being worked on. May be NULL. */
+    void (*closed)(void *arg, struct conn *c);
     void *arg;
 };
 
-/* Takes the chain; frees the request when the bytes are out. @thread the connection's reactor */
+/* Finishing a request: its frame and arena are gone, and r must not be touched, when the call
+ * returns. All three @thread the connection's reactor */
+
+/* Takes the chain, which is empty afterwards. */
 void net_request_answer(struct net_request *r, struct chain *c);
 /* The request has no answer (acks=0). */
 void net_request_no_answer(struct net_request *r);
-/* Closes the connection with one log line saying why. Answers still unsent before this request go
- * out first. */
+/* Closes the connection with one log line saying why. Answers of earlier requests go out first;
+ * later requests are dropped. */
 void net_request_close_conn(struct net_request *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -69,7 +79,8 @@ uint64_t conn_id(const struct conn *c);
 /* The handler's own pointer per connection. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
-/* Stop and go on reading new frames for `ms` (throttling, KIP-219). */
+/* Stop and go on reading new frames after `ms` (throttling, KIP-219). A mute that ends later
+ * stands. */
 void conn_mute_for(struct conn *c, int64_t ms);
 /* Frames may be this large from now on (a small cap before authentication). */
 void conn_set_max_frame(struct conn *c, uint32_t bytes);
@@ -80,27 +91,36 @@ struct net_limits {
     uint32_t max_frame;          /* socket.request.max.bytes */
     int max_pipelined;           /* requests of one connection unanswered */
     size_t max_unsent;           /* bytes of answers unsent per connection before reading stops */
-    uint64_t max_inflight_bytes; /* frames in memory over all connections; 0 = no limit */
+    uint64_t max_inflight_bytes; /* frames in memory over all connections; 0 = no limit. A frame is
+                                    counted at its declared length and begun while less is in use,
+                                    so it can be passed by one frame, and one always fits */
     int64_t max_idle_ms;         /* connections.max.idle.ms; <= 0 = never */
     int max_connections, max_connections_per_ip; /* INT_MAX = no limit */
     int send_buffer, receive_buffer;             /* socket.*.buffer.bytes; -1 = the system's */
-    size_t arena_cap;                            /* per request, besides the frame */
+    size_t arena_cap;                            /* per request, besides the frame; 0 = no cap */
     int backlog;                                 /* socket.listen.backlog.size */
 };
+/* Kafka's defaults, and ours where Kafka has none. */
+struct net_limits net_limits_default(void);
 
 struct net_server; /* all listeners and connections of a broker */
 
-/* Borrows pool and handler (both outlive the server). */
+/* Borrows pool and handler (both outlive the server and every request). Copies the limits. 0 or
+ * -errno. */
 int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
                    const struct conn_handler *handler, struct net_server **out);
 /* Binds and listens. host "" or "0.0.0.0" = all addresses. port 0 takes a free one; *bound_port
- * tells. Accepting begins with net_server_accept. -errno (EADDRINUSE, ...). */
+ * tells. Accepting begins with net_server_accept; clients wait until then. 0 or -errno (EADDRINUSE,
+ * EADDRNOTAVAIL for an unknown host, ...). @blocks on looking a host name up */
 int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
                       int *bound_port);
+/* Once, after all listeners. */
 void net_server_accept(struct net_server *s);
 /* Graceful stop: no new connections, no new requests; requests in work are answered and sent, for
- * at most grace_ms; then all is closed. @blocks @thread any but a reactor */
+ * at most grace_ms; then all is closed. Once. @blocks @thread any but a reactor */
 void net_server_stop(struct net_server *s, int64_t grace_ms);
+/* Stops (without grace) if that was not done. Requests still being worked on keep what they need
+ * until they are finished, which must be before the pool stops. @blocks as net_server_stop */
 void net_server_free(struct net_server *s);
 int net_server_connections(const struct net_server *s); /* @thread any */
 

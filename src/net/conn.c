@@ -1,0 +1,305 @@
+/* conn.c - a connection's life: from the accepted socket to the last reference.
+ *
+ * STATES  OPEN -> ENDING   conn_end (stop), net_request_close_conn: reads no more, and closes when
+ * no request is in line and nothing is unsent OPEN, ENDING -> CLOSED   conn_close: the socket is
+ * closed, requests in work are told The memory stays until the poll handle and every request have
+ * let go.
+ *
+ * REENTRY  handlers are called from here and call back into here. Reading happens only in
+ * conn_take_turn, which never nests: anything else that makes reading possible again asks for a
+ * turn. While a turn runs (busy), answers only collect in `out`; its end sends them. */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/logline.h"
+#include "net/server_private.h"
+
+static void on_unmute(struct timer *t);
+
+void conn_say(const struct conn *c, int level, const char *fmt, ...)
+{
+    char component[96], text[640];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    snprintf(component, sizeof(component), "SocketServer listener=%s", c->listener);
+    logline(level, component, "%s", text);
+}
+
+struct conn *conn_new(struct net_shard *sh, const char *listener, int fd,
+                      const struct sockaddr_storage *from)
+{
+    struct conn *c = calloc(1, sizeof(*c));
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    struct net_server *s = sh->server;
+    c->shard = sh;
+    c->listener = listener;
+    c->refs = 1;
+    c->id = atomic_fetch_add(&s->next_id, 1);
+    c->ip = sock_ip(from);
+    sock_text(from, c->host, c->name);
+    transport_plain_init(&c->transport, fd);
+    framing_init(&c->in, s->limits.max_frame);
+    timer_init(&c->mute, on_unmute);
+    list_init(&c->requests);
+    chain_init(&c->out);
+    list_init(&c->lru);
+    list_init(&c->turn);
+    list_init(&c->hungry);
+    net_server_ref(s);
+    atomic_fetch_add(&s->connections, 1);
+    return c;
+}
+
+void conn_ref(struct conn *c)
+{
+    c->refs++;
+}
+
+void conn_unref(struct conn *c)
+{
+    if (--c->refs > 0)
+        return;
+    struct net_server *s = c->shard->server;
+    free(c);
+    net_server_unref(s);
+}
+
+/* The socket is gone, and its place in the counts is free. */
+static void give_back_slot(struct conn *c)
+{
+    struct net_server *s = c->shard->server;
+    c->state = CONN_CLOSED;
+    c->transport.ops->close(&c->transport);
+    ip_count_drop(&s->ips, &c->ip);
+    atomic_fetch_sub(&s->connections, 1);
+    listeners_slot_free(s);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    struct conn *c = h->data;
+    shard_handle_closed(c->shard);
+    conn_unref(c);
+}
+
+static void shut(struct conn *c)
+{
+    shard_remove(c->shard, c);
+    executor_timer_stop(conn_executor(c), &c->mute);
+    conn_drop_input(c);
+    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+    give_back_slot(c);
+    c->unsent -= c->out.left;
+    chain_free(&c->out);
+}
+
+void conn_open(struct conn *c)
+{
+    const struct conn_handler *h = &c->shard->server->handler;
+    if (uv_poll_init(reactor_loop(c->shard->reactor), &c->poll, c->transport.fd) != 0) {
+        give_back_slot(c);
+        conn_unref(c);
+        return;
+    }
+    c->poll.data = c;
+    shard_add(c->shard, c);
+    conn_say(c, LOGLINE_DEBUG, "connection of %s", c->name);
+    conn_ref(c);
+    if (h->opened && !h->opened(h->arg, c))
+        shut(c);
+    conn_settle(c);
+    conn_unref(c);
+}
+
+void conn_close(struct conn *c, int level, const char *why)
+{
+    const struct conn_handler *h = &c->shard->server->handler;
+    if (c->state == CONN_CLOSED)
+        return;
+    if (why)
+        conn_say(c, level, "closing connection of %s: %s", c->name, why);
+    conn_ref(c);
+    shut(c);
+    while (!list_empty(&c->requests))
+        request_abort(list_entry(c->requests.next, struct net_request, link));
+    if (h->closed)
+        h->closed(h->arg, c);
+    conn_unref(c);
+}
+
+void conn_close_errno(struct conn *c, int err)
+{
+    /* What we promised is not there: our fault, and worth a line. All else is the client's doing.
+     */
+    if (err == -ENODATA)
+        conn_close(c, LOGLINE_ERROR, "a file is shorter than what was to be sent of it");
+    else
+        conn_close(c, LOGLINE_DEBUG, strerror(-err));
+}
+
+void conn_read_no_more(struct conn *c)
+{
+    conn_drop_input(c);
+    if (c->state == CONN_OPEN)
+        c->state = CONN_ENDING;
+}
+
+/* ---- what the loop waits for ---- */
+
+static void on_poll(uv_poll_t *h, int status, int events)
+{
+    struct conn *c = h->data;
+    conn_ref(c);
+    if (status < 0) {
+        /* An error is pending on the socket: reading, or writing, tells which. libuv has stopped
+         * the poll. */
+        c->events = 0;
+    }
+    if (status < 0 || (events & UV_DISCONNECT))
+        c->saw_disconnect = true;
+    if (status < 0 || (events & UV_WRITABLE)) {
+        c->full = false;
+        conn_flush(c);
+    }
+    conn_take_turn(c);
+    conn_unref(c);
+}
+
+/* The client has ended or broken the connection while we were not reading. Bytes it sent before may
+ * still wait in the socket, and are requests like any others (acks=0 and close). If there are none,
+ * whoever works for it is told now. */
+static void check_disconnect(struct conn *c)
+{
+    char byte;
+    if (!c->saw_disconnect || c->state == CONN_CLOSED || conn_holds(c))
+        return;
+    ssize_t n = recv(c->transport.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0)
+        conn_close(c, LOGLINE_DEBUG, "ended by the client");
+    else if (n < 0 && errno != EAGAIN)
+        conn_close_errno(c, -errno);
+}
+
+static void set_events(struct conn *c)
+{
+    bool read = conn_may_read(c) && !conn_holds(c);
+    const struct transport_ops *ops = c->transport.ops;
+    int events = ops->want(&c->transport, read, c->out.left > 0);
+    if (events & TRANSPORT_AGAIN)
+        shard_schedule(c->shard, c);
+    events &= ~TRANSPORT_AGAIN;
+    if (!(events & UV_READABLE) && !c->saw_disconnect)
+        events |= UV_DISCONNECT;
+    if (events == c->events)
+        return;
+    c->events = events;
+    if (events)
+        uv_poll_start(&c->poll, events, on_poll);
+    else
+        uv_poll_stop(&c->poll);
+}
+
+void conn_settle(struct conn *c)
+{
+    if (c->busy > 0)
+        return;
+    conn_flush(c);
+    if (c->state == CONN_ENDING && list_empty(&c->requests) && c->out.left == 0) {
+        c->transport.ops->finish(&c->transport);
+        conn_close(c, LOGLINE_DEBUG, "finished");
+    }
+    if (c->state != CONN_CLOSED && !conn_may_read(c))
+        check_disconnect(c);
+    if (c->state == CONN_CLOSED)
+        return;
+    conn_resume(c);
+    set_events(c);
+}
+
+void conn_resume(struct conn *c)
+{
+    if (conn_may_read(c) && conn_holds(c))
+        shard_schedule(c->shard, c);
+}
+
+void conn_take_turn(struct conn *c)
+{
+    assert(c->busy == 0);
+    conn_ref(c);
+    c->busy++;
+    conn_read(c);
+    c->busy--;
+    conn_settle(c);
+    conn_unref(c);
+}
+
+/* ---- for handlers ---- */
+
+static void on_unmute(struct timer *t)
+{
+    struct conn *c = container_of(t, struct conn, mute);
+    c->muted = false;
+    conn_settle(c);
+}
+
+void conn_mute_for(struct conn *c, int64_t ms)
+{
+    if (c->state == CONN_CLOSED || ms <= 0)
+        return;
+    struct executor *ex = conn_executor(c);
+    if (c->muted && c->mute.deadline_ms >= executor_now_ms(ex) + ms)
+        return;
+    c->muted = true;
+    executor_timer_start(ex, &c->mute, ms);
+    conn_settle(c);
+}
+
+void conn_set_max_frame(struct conn *c, uint32_t bytes)
+{
+    c->in.max_frame = bytes;
+}
+
+struct executor *conn_executor(const struct conn *c)
+{
+    return shard_executor(c->shard);
+}
+
+const char *conn_peer(const struct conn *c)
+{
+    return c->name;
+}
+
+const char *conn_peer_host(const struct conn *c)
+{
+    return c->host;
+}
+
+const char *conn_listener_name(const struct conn *c)
+{
+    return c->listener;
+}
+
+uint64_t conn_id(const struct conn *c)
+{
+    return c->id;
+}
+
+void conn_set_user(struct conn *c, void *user)
+{
+    c->user = user;
+}
+
+void *conn_user(const struct conn *c)
+{
+    return c->user;
+}

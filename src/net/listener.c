@@ -1,0 +1,258 @@
+/* listener.c - accepts connections on reactor 0 and deals them out to the reactors in turn.
+ *
+ * A listening socket is polled like any other; each wake accepts a bounded number, so that a storm
+ * of connections does not starve those that reactor 0 serves itself.
+ *
+ * LIMITS  max_connections: accepting pauses, further clients wait in the kernel's backlog until a
+ * slot is free. Per address: the excess connection is accepted and closed. No descriptors left: one
+ * kept in reserve is closed to accept and close the connection that waits (its client learns of it
+ * at once, and the socket does not stay readable), then accepting rests a little. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/logline.h"
+#include "net/server_private.h"
+
+enum { ACCEPT_BATCH = 64, BACKOFF_MS = 100 };
+
+static void say(const struct listener *l, int level, const char *what, const char *why)
+{
+    logline(level, "SocketServer", "listener %s: %s%s%s", l->name, what, why ? ": " : "",
+            why ? why : "");
+}
+
+static void take_reserve(struct listener *l)
+{
+    if (l->reserve_fd < 0)
+        l->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void on_backoff(struct timer *t)
+{
+    struct listener *l = container_of(t, struct listener, backoff);
+    take_reserve(l);
+    listener_resume(l);
+}
+
+int listener_new(struct net_server *s, const char *name, const char *host, int port,
+                 struct listener **out)
+{
+    *out = NULL;
+    struct listener *l = calloc(1, sizeof(*l));
+    if (!l)
+        return -ENOMEM;
+    list_init(&l->link);
+    l->server = s;
+    l->fd = l->reserve_fd = -1;
+    timer_init(&l->backoff, on_backoff);
+    int err = -ENOMEM;
+    if (!(l->name = strdup(name)))
+        goto fail;
+    if ((err = sock_listen(host, port, s->limits.backlog, s->limits.receive_buffer)) < 0)
+        goto fail;
+    l->fd = err;
+    take_reserve(l);
+    list_push_back(&s->listeners, &l->link);
+    *out = l;
+    return 0;
+fail:
+    listener_free(l);
+    return err;
+}
+
+static void close_fds(struct listener *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    if (l->reserve_fd >= 0)
+        close(l->reserve_fd);
+    l->fd = l->reserve_fd = -1;
+}
+
+void listener_free(struct listener *l)
+{
+    list_remove(&l->link);
+    close_fds(l);
+    free(l->name);
+    free(l);
+}
+
+static struct executor *executor_of(const struct listener *l)
+{
+    return shard_executor(&l->server->shards[0]);
+}
+
+/* ---- accepting ---- */
+
+static void pause_polling(struct listener *l)
+{
+    uv_poll_stop(&l->poll);
+    l->polling = false;
+}
+
+static void back_off(struct listener *l)
+{
+    pause_polling(l);
+    executor_timer_start(executor_of(l), &l->backoff, BACKOFF_MS);
+}
+
+/* Is there a slot? If not, polling is paused until one is. */
+static bool slot_free(struct listener *l)
+{
+    struct net_server *s = l->server;
+    int max = s->limits.max_connections;
+    while (atomic_load(&s->connections) >= max) {
+        int on = ACCEPT_ON;
+        atomic_compare_exchange_strong(&s->accepting, &on, ACCEPT_PAUSED);
+        /* A connection that closed just before saw ACCEPT_ON and posted nothing. */
+        int paused = ACCEPT_PAUSED;
+        if (atomic_load(&s->connections) >= max ||
+            !atomic_compare_exchange_strong(&s->accepting, &paused, ACCEPT_ON)) {
+            pause_polling(l);
+            return false;
+        }
+        list_each (it, &s->listeners) /* others may have paused, too */
+            listener_resume(list_entry(it, struct listener, link));
+    }
+    return true;
+}
+
+static void on_open(struct task *t)
+{
+    conn_open(container_of(t, struct conn, open));
+}
+
+/* Takes the socket. */
+static void admit(struct listener *l, int fd, const struct sockaddr_storage *from)
+{
+    struct net_server *s = l->server;
+    struct in6_addr ip = sock_ip(from);
+    if (!ip_count_add(&s->ips, &ip, s->limits.max_connections_per_ip)) {
+        char host[SOCK_HOST_MAX], name[SOCK_NAME_MAX];
+        sock_text(from, host, name);
+        logline(LOGLINE_INFO, "SocketServer",
+                "listener %s: closing connection of %s: the address has %d already "
+                "(max.connections.per.ip)",
+                l->name, name, s->limits.max_connections_per_ip);
+        close(fd);
+        return;
+    }
+    sock_tune(fd, s->limits.send_buffer, s->limits.receive_buffer);
+    struct net_shard *sh = &s->shards[reactor_index(reactor_pool_next(s->pool))];
+    struct conn *c = conn_new(sh, l->name, fd, from);
+    if (!c) {
+        ip_count_drop(&s->ips, &ip);
+        say(l, LOGLINE_ERROR, "closing a new connection", "out of memory");
+    } else if (executor_on_thread(shard_executor(sh))) {
+        conn_open(c);
+    } else {
+        task_init(&c->open, on_open);
+        executor_post(shard_executor(sh), &c->open);
+    }
+}
+
+/* Out of descriptors: lets the client that waits go. */
+static void shed(struct listener *l)
+{
+    if (l->reserve_fd < 0)
+        return;
+    close(l->reserve_fd);
+    l->reserve_fd = -1;
+    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    take_reserve(l);
+}
+
+/* Errors of the connection that was to be accepted, and of nothing else (see accept(2)). */
+static bool passing(int err)
+{
+    static const int errors[] = {EINTR,       ECONNABORTED, EPROTO, ENETDOWN,
+                                 ENOPROTOOPT, EHOSTDOWN,    ENONET, EHOSTUNREACH,
+                                 EOPNOTSUPP,  ENETUNREACH,  EPERM};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i] == err)
+            return true;
+    return false;
+}
+
+/* false: no more for now. */
+static bool accept_failed(struct listener *l, int err)
+{
+    if (err == EAGAIN || err == EWOULDBLOCK)
+        return false;
+    if (passing(err))
+        return true;
+    if (!l->told)
+        say(l, LOGLINE_ERROR, "cannot accept connections, closing new ones until it gets better",
+            strerror(err));
+    l->told = true;
+    if (err == EMFILE || err == ENFILE)
+        shed(l);
+    back_off(l);
+    return false;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct listener *l = poll->data;
+    for (int i = 0; i < ACCEPT_BATCH && slot_free(l); i++) {
+        struct sockaddr_storage from = {0};
+        socklen_t n = sizeof(from);
+        int fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            l->told = false;
+            admit(l, fd, &from);
+        } else if (!accept_failed(l, errno)) {
+            return;
+        }
+    }
+}
+
+/* ---- life on reactor 0 ---- */
+
+void listener_begin(struct listener *l)
+{
+    int err = uv_poll_init(reactor_loop(l->server->shards[0].reactor), &l->poll, l->fd);
+    if (err) {
+        say(l, LOGLINE_ERROR, "cannot accept connections", uv_strerror(err));
+        return;
+    }
+    l->poll.data = l;
+    l->has_poll = true;
+    listener_resume(l);
+}
+
+void listener_resume(struct listener *l)
+{
+    if (!l->has_poll || l->polling || timer_armed(&l->backoff))
+        return;
+    l->polling = uv_poll_start(&l->poll, UV_READABLE, on_readable) == 0;
+}
+
+static void count_down(struct net_server *s)
+{
+    if (--s->listeners_open == 0)
+        sem_post(&s->done);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct listener *l = h->data;
+    count_down(l->server);
+}
+
+void listener_close(struct listener *l)
+{
+    executor_timer_stop(executor_of(l), &l->backoff);
+    bool had_poll = l->has_poll;
+    l->has_poll = l->polling = false;
+    if (had_poll)
+        uv_close((uv_handle_t *)&l->poll, on_closed);
+    close_fds(l);
+    if (!had_poll)
+        count_down(l->server);
+}

@@ -1,0 +1,175 @@
+/* net_server.c - building a server, its limits, and the order of its end.
+ *
+ * STOP  (1) on reactor 0 all listeners close: from here on no connection is dealt out; (2) each
+ * shard is told to stop, behind the connections that were dealt to it before; (3) each shard says
+ * when its last connection is closed. What requests in work still need lives on by the server's
+ * reference count. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "net/server_private.h"
+
+struct net_limits net_limits_default(void)
+{
+    return (struct net_limits){
+        .max_frame = 100 << 20,
+        .max_pipelined = 64,
+        .max_unsent = 8 << 20,
+        .max_inflight_bytes = 0,
+        .max_idle_ms = 600000,
+        .max_connections = INT_MAX,
+        .max_connections_per_ip = INT_MAX,
+        .send_buffer = 100 << 10,
+        .receive_buffer = 100 << 10,
+        .arena_cap = 64 << 20,
+        .backlog = 50,
+    };
+}
+
+static struct executor *reactor_0(struct net_server *s)
+{
+    return reactor_executor(reactor_pool_at(s->pool, 0));
+}
+
+/* ---- tasks on reactor 0 ---- */
+
+static void on_accept_all(struct task *t)
+{
+    struct net_server *s = container_of(t, struct net_server, accept_all);
+    list_each (it, &s->listeners)
+        listener_begin(list_entry(it, struct listener, link));
+    net_server_unref(s);
+}
+
+static void on_close_all(struct task *t)
+{
+    struct net_server *s = container_of(t, struct net_server, close_all);
+    s->listeners_open = 1; /* this loop itself, so that the count cannot end early */
+    list_each (it, &s->listeners) {
+        s->listeners_open++;
+        listener_close(list_entry(it, struct listener, link));
+    }
+    if (--s->listeners_open == 0)
+        sem_post(&s->done);
+    net_server_unref(s);
+}
+
+static void on_accept_resume(struct task *t)
+{
+    struct net_server *s = container_of(t, struct net_server, accept_resume);
+    atomic_store(&s->accepting, ACCEPT_ON);
+    list_each (it, &s->listeners)
+        listener_resume(list_entry(it, struct listener, link));
+    net_server_unref(s);
+}
+
+static void post_to_reactor_0(struct net_server *s, struct task *t)
+{
+    net_server_ref(s);
+    executor_post(reactor_0(s), t);
+}
+
+void listeners_slot_free(struct net_server *s)
+{
+    int paused = ACCEPT_PAUSED;
+    if (atomic_compare_exchange_strong(&s->accepting, &paused, ACCEPT_RESUMING))
+        post_to_reactor_0(s, &s->accept_resume);
+}
+
+/* ---- life ---- */
+
+int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
+                   const struct conn_handler *handler, struct net_server **out)
+{
+    *out = NULL;
+    struct net_server *s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->shards_n = reactor_pool_size(pool);
+    s->shards = calloc((size_t)s->shards_n, sizeof(*s->shards));
+    if (!s->shards) {
+        free(s);
+        return -ENOMEM;
+    }
+    s->pool = pool;
+    s->limits = *limits;
+    s->handler = *handler;
+    list_init(&s->listeners);
+    ip_count_init(&s->ips);
+    atomic_init(&s->refs, 1);
+    task_init(&s->accept_all, on_accept_all);
+    task_init(&s->close_all, on_close_all);
+    task_init(&s->accept_resume, on_accept_resume);
+    sem_init(&s->done, 0, 0);
+    for (int i = 0; i < s->shards_n; i++)
+        shard_init(&s->shards[i], s, reactor_pool_at(pool, i));
+    *out = s;
+    return 0;
+}
+
+void net_server_ref(struct net_server *s)
+{
+    atomic_fetch_add(&s->refs, 1);
+}
+
+void net_server_unref(struct net_server *s)
+{
+    if (atomic_fetch_sub(&s->refs, 1) > 1)
+        return;
+    while (!list_empty(&s->listeners))
+        listener_free(list_entry(s->listeners.next, struct listener, link));
+    for (int i = 0; i < s->shards_n; i++)
+        shard_free(&s->shards[i]);
+    free(s->shards);
+    ip_count_free(&s->ips);
+    sem_destroy(&s->done);
+    free(s);
+}
+
+int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
+                      int *bound_port)
+{
+    struct listener *l;
+    int err = listener_new(s, listener_name, host, port, &l);
+    if (!err)
+        *bound_port = sock_bound_port(l->fd);
+    return err;
+}
+
+void net_server_accept(struct net_server *s)
+{
+    post_to_reactor_0(s, &s->accept_all);
+}
+
+static void wait_done(struct net_server *s)
+{
+    while (sem_wait(&s->done) < 0 && errno == EINTR)
+        ;
+}
+
+void net_server_stop(struct net_server *s, int64_t grace_ms)
+{
+    s->stopped = true;
+    s->grace_ms = grace_ms;
+    post_to_reactor_0(s, &s->close_all);
+    wait_done(s);
+    for (int i = 0; i < s->shards_n; i++)
+        shard_stop(&s->shards[i]);
+    for (int i = 0; i < s->shards_n; i++)
+        wait_done(s);
+}
+
+void net_server_free(struct net_server *s)
+{
+    if (!s)
+        return;
+    if (!s->stopped)
+        net_server_stop(s, 0);
+    net_server_unref(s);
+}
+
+int net_server_connections(const struct net_server *s)
+{
+    return atomic_load(&s->connections);
+}

@@ -1,0 +1,246 @@
+/* net_shard.c - a server's connections on one reactor: closing idle ones, turns, waiting for
+ * memory.
+ *
+ * IDLE    connections stand in order of their last movement, so the one timer is set for the head.
+ * TURNS   a connection can have frames to hand over though its socket is silent: bytes held back
+ *         while it was muted, full, or had used up its turn. It is then put in line, and served in
+ *         the loop's next round, after the sockets.
+ * MEMORY  a frame that does not fit the limit makes its connection wait on `hungry`. Waiters count
+ *         in memory_waiters *before* they look at the total again, and who frees memory looks at
+ * the waiters *after* lowering it, so one of the two always notices. */
+#include <stdlib.h>
+
+#include "base/logline.h"
+#include "net/server_private.h"
+
+enum { CLOSE_BATCH = 256 };
+
+static void on_idle(struct timer *t);
+static void on_turn(struct task *t);
+static void on_fed(struct task *t);
+static void on_stop(struct task *t);
+static void on_grace(struct timer *t);
+
+void shard_init(struct net_shard *sh, struct net_server *s, struct reactor *r)
+{
+    sh->server = s;
+    sh->reactor = r;
+    list_init(&sh->conns);
+    list_init(&sh->turns);
+    list_init(&sh->hungry);
+    list_init(&sh->spare);
+    timer_init(&sh->idle, on_idle);
+    timer_init(&sh->grace, on_grace);
+    task_init(&sh->turn, on_turn);
+    task_init(&sh->fed, on_fed);
+    task_init(&sh->stop, on_stop);
+}
+
+void shard_free(struct net_shard *sh)
+{
+    struct list *link;
+    while ((link = list_pop(&sh->spare))) {
+        struct net_request *r = list_entry(link, struct net_request, link);
+        arena_free(&r->arena);
+        free(r);
+    }
+}
+
+struct executor *shard_executor(const struct net_shard *sh)
+{
+    return reactor_executor(sh->reactor);
+}
+
+struct frame_pool *shard_frames(const struct net_shard *sh)
+{
+    return reactor_frames(sh->reactor);
+}
+
+static struct conn *first_conn(const struct net_shard *sh)
+{
+    return list_entry(sh->conns.next, struct conn, lru);
+}
+
+/* ---- idle ---- */
+
+void shard_add(struct net_shard *sh, struct conn *c)
+{
+    int64_t max_idle = sh->server->limits.max_idle_ms;
+    sh->handles++;
+    c->active_ms = executor_now_ms(shard_executor(sh));
+    list_push_back(&sh->conns, &c->lru);
+    if (max_idle > 0 && !timer_armed(&sh->idle))
+        executor_timer_start(shard_executor(sh), &sh->idle, max_idle);
+}
+
+void shard_touch(struct net_shard *sh, struct conn *c)
+{
+    c->active_ms = executor_now_ms(shard_executor(sh));
+    list_remove(&c->lru);
+    list_push_back(&sh->conns, &c->lru);
+}
+
+void shard_remove(struct net_shard *sh, struct conn *c)
+{
+    list_remove(&c->lru);
+    list_remove(&c->turn);
+    if (list_linked(&c->hungry)) {
+        list_remove(&c->hungry);
+        atomic_fetch_sub(&sh->server->memory_waiters, 1);
+    }
+    if (list_empty(&sh->conns))
+        executor_timer_stop(shard_executor(sh), &sh->idle);
+}
+
+static void on_idle(struct timer *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, idle);
+    int64_t max_idle = sh->server->limits.max_idle_ms;
+    int64_t now = executor_now_ms(shard_executor(sh));
+    net_server_ref(sh->server);
+    for (int i = 0; i < CLOSE_BATCH && !list_empty(&sh->conns); i++) {
+        struct conn *c = first_conn(sh);
+        if (c->active_ms + max_idle > now)
+            break;
+        if (c->requests_n > 0)
+            shard_touch(sh, c); /* an answer is due: not idle */
+        else
+            conn_close(c, LOGLINE_DEBUG, "idle (connections.max.idle.ms)");
+    }
+    if (!list_empty(&sh->conns)) {
+        int64_t wait = first_conn(sh)->active_ms + max_idle - now;
+        executor_timer_start(shard_executor(sh), &sh->idle, wait > 0 ? wait : 0);
+    }
+    net_server_unref(sh->server);
+}
+
+/* ---- turns ---- */
+
+void shard_schedule(struct net_shard *sh, struct conn *c)
+{
+    if (list_linked(&c->turn))
+        return;
+    if (list_empty(&sh->turns)) {
+        net_server_ref(sh->server);
+        executor_post(shard_executor(sh), &sh->turn);
+    }
+    list_push_back(&sh->turns, &c->turn);
+}
+
+static void on_turn(struct task *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, turn);
+    struct list now = LIST_INIT(now);
+    /* Those that want another turn meanwhile stand in the new list, and post again. */
+    list_splice(&now, &sh->turns);
+    struct list *link;
+    while ((link = list_pop(&now)))
+        conn_take_turn(list_entry(link, struct conn, turn));
+    net_server_unref(sh->server);
+}
+
+/* ---- memory ---- */
+
+/* Counts n bytes unless the limit is reached. */
+static bool take_inflight(struct net_server *s, uint32_t n)
+{
+    uint64_t now = atomic_load(&s->inflight);
+    do {
+        if (now >= s->limits.max_inflight_bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak(&s->inflight, &now, now + n));
+    return true;
+}
+
+bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
+{
+    struct net_server *s = sh->server;
+    if (s->limits.max_inflight_bytes == 0 || take_inflight(s, n))
+        return true;
+    atomic_fetch_add(&s->memory_waiters, 1);
+    if (take_inflight(s, n)) {
+        atomic_fetch_sub(&s->memory_waiters, 1);
+        return true;
+    }
+    list_push_back(&sh->hungry, &c->hungry);
+    return false;
+}
+
+void shard_uncharge(struct net_shard *sh, uint32_t n)
+{
+    struct net_server *s = sh->server;
+    if (s->limits.max_inflight_bytes == 0)
+        return;
+    uint64_t left = atomic_fetch_sub(&s->inflight, n) - n;
+    if (left >= s->limits.max_inflight_bytes || atomic_load(&s->memory_waiters) == 0)
+        return;
+    for (int i = 0; i < s->shards_n; i++) {
+        struct net_shard *other = &s->shards[i];
+        if (atomic_exchange(&other->fed_posted, true))
+            continue;
+        net_server_ref(s);
+        executor_post(shard_executor(other), &other->fed);
+    }
+}
+
+/* All that wait try again; who fails waits again, in the same order. */
+static void on_fed(struct task *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, fed);
+    atomic_store(&sh->fed_posted, false);
+    struct list *link;
+    while ((link = list_pop(&sh->hungry))) {
+        atomic_fetch_sub(&sh->server->memory_waiters, 1);
+        shard_schedule(sh, list_entry(link, struct conn, hungry));
+    }
+    net_server_unref(sh->server);
+}
+
+/* ---- stop ---- */
+
+static void drained(struct net_shard *sh)
+{
+    if (!sh->stopping || sh->handles > 0)
+        return;
+    executor_timer_stop(shard_executor(sh), &sh->grace);
+    sem_post(&sh->server->done);
+}
+
+void shard_handle_closed(struct net_shard *sh)
+{
+    sh->handles--;
+    drained(sh);
+}
+
+void shard_stop(struct net_shard *sh)
+{
+    net_server_ref(sh->server);
+    executor_post(shard_executor(sh), &sh->stop);
+}
+
+static void on_stop(struct task *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, stop);
+    sh->stopping = true;
+    executor_timer_start(shard_executor(sh), &sh->grace, sh->server->grace_ms);
+    struct list all = LIST_INIT(all);
+    list_splice(&all, &sh->conns);
+    while (!list_empty(&all)) {
+        struct conn *c = list_entry(all.next, struct conn, lru);
+        list_remove(&c->lru);
+        list_push_back(&sh->conns, &c->lru);
+        conn_read_no_more(c);
+        conn_settle(c);
+    }
+    drained(sh);
+    net_server_unref(sh->server);
+}
+
+static void on_grace(struct timer *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, grace);
+    net_server_ref(sh->server);
+    while (!list_empty(&sh->conns))
+        conn_close(first_conn(sh), LOGLINE_DEBUG, "stopping, and its time is over");
+    net_server_unref(sh->server);
+}

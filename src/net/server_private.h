@@ -1,0 +1,228 @@
+/* server_private.h - the parts of a net_server, shared by the files that make it.
+ *
+ *   net_server.c   building, limits, graceful stop
+ *   listener.c     accepting and dealing out
+ *   ip_count.c     connections per address
+ *   net_shard.c    a server's part on one reactor: idle close, turns, waiting for memory
+ *   conn.c         a connection's life
+ *   conn_read.c    bytes -> frames -> handler
+ *   conn_write.c   answers -> bytes
+ *   net_request.c  one request: memory, finishing
+ *
+ * THREADS  a shard and its connections belong to their reactor. Listeners belong to reactor 0. What
+ * all share is atomic or has its lock. */
+#ifndef NET_SERVER_PRIVATE_H
+#define NET_SERVER_PRIVATE_H
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "net/framing.h"
+#include "net/ip_count.h"
+#include "net/reactor_private.h"
+#include "net/server_conn.h"
+#include "net/sock.h"
+#include "net/transport.h"
+
+/* Bounds on what one connection may do before others get their turn. */
+enum {
+    TURN_READ_BYTES = 1 << 20,
+    TURN_FRAMES = 64,
+    TURN_SEND_BYTES = 1 << 20,
+};
+
+/* Waiting for max_connections. ON -> PAUSED by a listener (reactor 0); PAUSED -> RESUMING by a
+ * connection that closes (any thread), which posts accept_resume; RESUMING -> ON by that task. */
+enum accepting { ACCEPT_ON, ACCEPT_PAUSED, ACCEPT_RESUMING };
+
+struct net_server {
+    /* fixed before the first connection */
+    struct reactor_pool *pool;
+    struct net_limits limits;
+    struct conn_handler handler;
+    struct list listeners;
+
+    struct ip_count ips; /* own lock */
+    /* one for the owner, one per connection that is not freed, one per posted wake */
+    atomic_int refs;
+    atomic_int connections; /* accepted and not closed */
+    atomic_uint_fast64_t next_id;
+    atomic_uint_fast64_t inflight; /* bytes of frames */
+    atomic_int memory_waiters;     /* connections; see net_shard.c */
+    atomic_int accepting;          /* enum accepting */
+    struct task accept_resume;     /* posted by whoever made accepting RESUMING */
+
+    /* the owner's */
+    bool stopped;
+    int64_t grace_ms;                  /* set before the shards are told to stop */
+    sem_t done;                        /* listeners closed; each shard drained */
+    struct task accept_all, close_all; /* posted once each */
+    int listeners_open;                /* reactor 0's: handles not yet closed */
+    int shards_n;
+    struct net_shard *shards;
+};
+
+void net_server_ref(struct net_server *s);
+void net_server_unref(struct net_server *s); /* the last one frees. @thread any */
+
+/* ---- listener ---- */
+
+struct listener {
+    struct list link; /* in the server */
+    struct net_server *server;
+    char *name; /* owned, as all below */
+    int fd;
+    int reserve_fd; /* given up to accept, and close, one more when descriptors have run out */
+    uv_poll_t poll;
+    bool has_poll, polling;
+    bool told;            /* of running out; once until an accept succeeds */
+    struct timer backoff; /* goes on after an error */
+};
+
+/* Binds. *out is linked into the server. */
+int listener_new(struct net_server *s, const char *name, const char *host, int port,
+                 struct listener **out);
+void listener_free(struct listener *l); /* closed, or never begun */
+/* The rest on reactor 0. */
+void listener_begin(struct listener *l);
+void listener_close(struct listener *l); /* then posts nothing; counts listeners_open down */
+void listener_resume(struct listener *l);
+/* A connection has closed. @thread any */
+void listeners_slot_free(struct net_server *s);
+
+/* ---- shard ---- */
+
+struct net_shard {
+    struct net_server *server;
+    struct reactor *reactor;
+    struct list conns;  /* all that are open, by conn.lru, longest idle first */
+    struct timer idle;  /* armed while there are connections and idle ones are closed */
+    struct list turns;  /* connections with work that no socket event announces, by conn.turn */
+    struct task turn;   /* posted while turns is not empty */
+    struct list hungry; /* connections waiting for memory, by conn.hungry */
+    struct task fed;
+    atomic_bool fed_posted;
+    struct list spare; /* of net_request */
+    int spare_n;
+    int handles; /* connections whose poll handle is not closed yet */
+    bool stopping;
+    struct task stop;
+    struct timer grace;
+};
+
+void shard_init(struct net_shard *sh, struct net_server *s, struct reactor *r);
+void shard_free(struct net_shard *sh); /* no connection, no request; @thread any */
+struct executor *shard_executor(const struct net_shard *sh);
+struct frame_pool *shard_frames(const struct net_shard *sh);
+/* A connection joins, moves to the young end, leaves. */
+void shard_add(struct net_shard *sh, struct conn *c);
+void shard_touch(struct net_shard *sh, struct conn *c);
+void shard_remove(struct net_shard *sh, struct conn *c);
+/* Its poll handle is closed. */
+void shard_handle_closed(struct net_shard *sh);
+/* Gives the connection a turn (conn_take_turn) in the loop's next round. */
+void shard_schedule(struct net_shard *sh, struct conn *c);
+/* Counts n bytes of frames; false when the limit is reached: the connection then waits on `hungry`
+ * and gets a turn when memory came back. */
+bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n);
+void shard_uncharge(struct net_shard *sh, uint32_t n);
+/* No more requests; closes what is done, after grace_ms all; then posts the server's `done`.
+ * @thread any */
+void shard_stop(struct net_shard *sh);
+
+/* ---- connection ---- */
+
+enum conn_state {
+    CONN_OPEN,
+    CONN_ENDING, /* reads nothing more; closes when its answers are out */
+    CONN_CLOSED, /* the socket is; the memory stays for requests in work */
+};
+
+struct conn {
+    struct net_shard *shard;
+    const char *listener; /* its name */
+    struct transport transport;
+    uv_poll_t poll;
+    int events; /* that the poll handle waits for */
+    int refs;   /* the poll handle, each request, each function that calls out */
+    enum conn_state state;
+    int busy;            /* calls out of conn_take_turn: answers given meanwhile leave at its end */
+    bool saw_disconnect; /* the client has ended, though we do not read at present */
+    bool muted;
+    struct timer mute;
+
+    /* in */
+    struct framing in;
+    uint8_t *held; /* bytes read that may not be handed over yet; malloc'ed */
+    uint32_t held_at, held_len;
+    /* requests whose answers are not in `out`, in order. The head is being worked on. */
+    struct list requests;
+    int requests_n;
+    /* out */
+    struct chain out;
+    bool full; /* the socket took less than all of `out`: wait for room */
+    size_t unsent; /* out, and answers that wait for earlier ones */
+
+    struct list lru, turn, hungry;
+    int64_t active_ms;
+    uint64_t id;
+    void *user;
+    struct task open; /* from the listener to the reactor */
+    struct in6_addr ip;
+    char host[SOCK_HOST_MAX];
+    char name[SOCK_NAME_MAX];
+};
+
+/* Takes the socket; the connection counts in the server from now on. Then conn_open must follow on
+ * the shard's reactor. NULL without memory (the socket is closed). @thread reactor 0 */
+struct conn *conn_new(struct net_shard *sh, const char *listener, int fd,
+                      const struct sockaddr_storage *from);
+void conn_open(struct conn *c);
+void conn_ref(struct conn *c);
+void conn_unref(struct conn *c);
+/* Closes now. `why` for a line in the log at `level`, NULL for none. Nothing when closed. */
+void conn_close(struct conn *c, int level, const char *why);
+/* An error of the socket: the client's doing, so only a debug line. */
+void conn_close_errno(struct conn *c, int err);
+/* Drops what is there of input; closes (conn_settle) as soon as the answers to requests in work are
+ * out. */
+void conn_read_no_more(struct conn *c);
+/* What the last thing that happened allows: sends, ends, sets the poll's events. Call it last. */
+void conn_settle(struct conn *c);
+/* Something that held reading back may be over. */
+void conn_resume(struct conn *c);
+/* Handed to the loop: reads what is there and hands frames over, within its bounds. */
+void conn_take_turn(struct conn *c);
+/* May bytes be turned into requests now? */
+bool conn_may_read(const struct conn *c);
+/* Bytes that were read and wait for may_read. */
+static inline bool conn_holds(const struct conn *c)
+{
+    return c->held_at < c->held_len;
+}
+void conn_read(struct conn *c);
+void conn_drop_input(struct conn *c);
+/* Sends what the socket takes, unless it is known to be full. */
+void conn_flush(struct conn *c);
+/* Answers whose turn has come move to `out`. */
+void conn_collect(struct conn *c);
+void conn_say(const struct conn *c, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- request ---- */
+
+enum request_state {
+    REQUEST_IN_WORK,
+    REQUEST_ANSWERED, /* waits for earlier ones */
+    REQUEST_CLOSES,   /* closes the connection when its turn comes */
+    REQUEST_ABORTED,  /* in work, its connection is closed */
+};
+
+/* Takes the frame; in the connection's list. NULL without memory (the frame is freed). */
+struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t len);
+/* Off the list; frees. */
+void request_free(struct net_request *r);
+/* Off the list; tells the handler if it is in work, else frees. */
+void request_abort(struct net_request *r);
+
+#endif

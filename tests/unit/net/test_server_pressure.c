@@ -1,0 +1,228 @@
+/* Back-pressure and fairness: what a client may make the server do, and hold, at most. */
+#include "net_test.h"
+
+#include <fcntl.h>
+#include <limits.h>
+
+static void a_client_that_never_reads_is_no_longer_read(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_unsent = 2 << 20;
+    server_begin(st, 1);
+    int greedy = client_connect(st), other = client_connect(st);
+    enum { ASKED = 200 };
+    for (int i = 0; i < ASKED; i++)
+        client_send_frame(greedy, "b1000000"); /* 200 MB asked for in 2.4 kB */
+    for (int i = 0; i < 20; i++)
+        client_round_trip(other, "eother");
+    settle(st);
+    /* two answers unsent, one over, and what the kernel's buffers took (4 MB and 6 MB at most) */
+    assert_true(read_count(st, &st->requests) < 20 + 3 + 11);
+    /* and when it reads after all, it gets all */
+    for (int i = 0; i < ASKED; i++) {
+        uint32_t n;
+        free(client_recv_frame(greedy, &n));
+        assert_int_equal(n, 1000000);
+    }
+    client_round_trip(greedy, "efine");
+    close(greedy);
+    close(other);
+    server_end(st);
+}
+
+static void no_more_requests_in_work_than_allowed(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_pipelined = 3;
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    enum { ASKED = 50 };
+    for (int i = 0; i < ASKED; i++)
+        client_send_frame(fd, "l");
+    settle(st);
+    for (int i = 0; i < ASKED; i++) {
+        int most = i + 3 < ASKED ? i + 3 : ASKED;
+        wait_until(st, st->kept_n == most);
+        settle(st);
+        assert_int_equal(read_count(st, &st->kept_n), most);
+        finish_kept(st, i, "x");
+        client_expect(fd, "x");
+    }
+    close(fd);
+    server_end(st);
+}
+
+static void mute_stops_reading_and_ends(void **state)
+{
+    struct server_test *st = server_new();
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    client_send_frame(fd, "m50");
+    client_send_frame(fd, "e1"); /* perhaps in the same read: must wait all the same */
+    client_expect(fd, "m50");
+    client_send_frame(fd, "e2");
+    client_expect(fd, "e1");
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    int64_t ms = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+    assert_true(ms >= 49);
+    client_expect(fd, "e2");
+
+    client_send_frame(fd, "m600000"); /* ten minutes: only closing ends it */
+    client_send_frame(fd, "e3");
+    client_expect(fd, "m600000");
+    settle(st);
+    assert_int_equal(read_count(st, &st->requests), 4);
+    close(fd);
+    server_end(st);
+}
+
+static void mute_long_then_short(void *arg, struct net_request *r)
+{
+    if (r->frame[0] == 'M') {
+        conn_mute_for(r->conn, 600000);
+        conn_mute_for(r->conn, 1);
+        answer_bytes(r, "M", 1);
+    } else {
+        on_test_request(arg, r);
+    }
+}
+
+static void shorter_mutes_do_not_cut_longer_ones(void **state)
+{
+    struct server_test *st = server_new();
+    st->handler.request = mute_long_then_short;
+    server_begin(st, 1);
+    int fd = client_connect(st), other = client_connect(st);
+    client_send_frame(fd, "M");
+    client_send_frame(fd, "e");
+    client_expect(fd, "M");
+    client_round_trip(other, "m20"); /* on the same reactor: when this mute is over, 1 ms is, too */
+    client_round_trip(other, "eafter");
+    assert_int_equal(read_count(st, &st->requests), 2);
+    close(fd);
+    close(other);
+    server_end(st);
+}
+
+static long resident_kib(void)
+{
+    long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld", &pages, &resident), 2);
+    fclose(f);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void slow_drips_cost_nothing(void **state)
+{
+    struct server_test *st = server_new();
+    server_begin(st, 1);
+    enum { DRIPS = 200 };
+    int drip[DRIPS], other = client_connect(st);
+    client_round_trip(other, "ewarm");
+    long before = resident_kib();
+    for (int i = 0; i < DRIPS; i++) { /* 20 GB promised */
+        drip[i] = client_connect(st);
+        client_send(drip[i],
+                    "\x06\x3f\xff\xff"
+                    "e and no more",
+                    16);
+    }
+    client_round_trip(other, "eserved");
+    settle(st);
+    /* 64 KiB each at most, were all of it touched */
+    assert_true(resident_kib() - before < DRIPS * 64 + 8192);
+    for (int i = 0; i < DRIPS; i++)
+        close(drip[i]);
+    wait_until(st, st->closed == DRIPS);
+    close(other);
+    server_end(st);
+}
+
+static void frames_in_memory_are_limited_over_all_connections(void **state)
+{
+    for (int reactors = 1; reactors <= 2; reactors++) {
+        struct server_test *st = server_new();
+        st->limits.max_inflight_bytes = 1000;
+        server_begin(st, reactors);
+        int a = client_connect(st), b = client_connect(st), c = client_connect(st);
+        char big[1500];
+        memset(big, 'x', sizeof(big));
+        big[0] = 'l';
+        client_send_frame_n(a, big, sizeof(big)); /* alone it may pass the limit */
+        wait_until(st, st->kept_n == 1);
+        client_send_frame(b, "lb");
+        client_send_frame(c, "lc");
+        settle(st);
+        assert_int_equal(read_count(st, &st->kept_n), 1);
+        finish_kept(st, 0, "a");
+        client_expect(a, "a");
+        wait_until(st, st->kept_n == 3);
+        /* one that waits and closes leaves nothing behind */
+        finish_kept(st, 1, "x");
+        finish_kept(st, 2, "x");
+        client_send_frame_n(a, big, sizeof(big));
+        wait_until(st, st->kept_n == 4);
+        client_send_frame(b, "l never");
+        settle(st);
+        int closed = read_count(st, &st->closed);
+        close(b);
+        client_send_frame(c, "eyes");
+        settle(st);
+        finish_kept(st, 3, "a");
+        /* what it had sent is a request all the same */
+        wait_until(st, st->closed == closed + 1 && st->aborted == 1);
+        finish_kept(st, 4, "x");
+        client_expect(c, "x");
+        client_expect(c, "eyes");
+        /* a frame that arrives in part counts, and is given back when its client goes */
+        int d = client_connect(st);
+        client_send(d, "\0\0\x10\0half", 8);
+        settle(st);
+        client_send_frame(c, "eno");
+        settle(st);
+        char byte;
+        assert_int_equal(recv(c, &byte, 1, MSG_DONTWAIT), -1);
+        close(d);
+        client_expect(c, "eno");
+        close(a);
+        close(c);
+        server_end(st);
+    }
+}
+
+/* One client floods a reactor with pipelined work; another gets its turns. */
+static void a_busy_client_does_not_starve_others(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_unsent = 64 << 20;
+    st->limits.max_pipelined = INT_MAX;
+    server_begin(st, 1);
+    int busy = client_connect(st), other = client_connect(st);
+    enum { FLOOD = 20000 };
+    struct buf all = BUF_INIT;
+    for (int i = 0; i < FLOOD; i++)
+        buf_put(&all, "\0\0\0\5b1000", 9);
+    client_send(busy, all.p, all.len);
+    buf_free(&all);
+    client_round_trip(other, "eother");
+    for (int i = 0; i < FLOOD; i++) {
+        uint32_t n;
+        free(client_recv_frame(busy, &n));
+        assert_int_equal(n, 1000);
+        if (i % 1000 == 0)
+            client_round_trip(other, "eother");
+    }
+    close(busy);
+    close(other);
+    server_end(st);
+}
+
+UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
+          unit_test(no_more_requests_in_work_than_allowed), unit_test(mute_stops_reading_and_ends),
+          unit_test(shorter_mutes_do_not_cut_longer_ones), unit_test(slow_drips_cost_nothing),
+          unit_test(frames_in_memory_are_limited_over_all_connections),
+          unit_test(a_busy_client_does_not_starve_others))
