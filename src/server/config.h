@@ -1,10 +1,9 @@
 /* config.h - the broker's settings: one table (config_table.def) with a row per key, and the values
  * of one broker.
  *
- * A row: name, type, default, validator (range or list), importance of change (read-only,
- * per-broker, cluster-wide), topic-level name, whether it has an effect yet, doc. From it come
- * parsing, --check-config, docs/configuration.md, DescribeConfigs, topic config checks and the
- * sample file in config/.
+ * A row: name, type, default, valid values, importance of change (read-only, per-broker,
+ * cluster-wide), topic-level name, whether it has an effect yet, doc. From it come parsing,
+ * --check-config, docs/configuration.md, DescribeConfigs, topic config checks.
  *
  * THREADS  struct config is immutable once the broker runs; dynamic values have a snapshot of their
  * own. */
@@ -31,29 +30,44 @@ enum config_type {
     CONFIG_SHORT
 };
 enum config_update { UPDATE_READ_ONLY, UPDATE_PER_BROKER, UPDATE_CLUSTER_WIDE };
+enum config_flag {
+    CONFIG_HIDDEN = 1, /* internal: accepted, never shown */
+    CONFIG_OLD = 2,    /* of Kafka 2.3, gone in 3.9: shown only when given */
+    CONFIG_DYNAMIC =
+        4, /* only as a dynamic setting: no effect in the file, shown only when given */
+};
+
+/* What a value may be, besides being of its type. */
+struct config_valid {
+    double min, max;    /* numbers; infinite = the type's */
+    const char *one_of; /* "a,b,c": a string, or each element of a list; NULL = anything */
+    bool any_case;      /* one_of is compared without case */
+    /* NULL = legal, else what is allowed (static). NULL function = no such check. */
+    const char *(*problem)(const char *value);
+};
 
 struct config_row {
     const char *name;
     enum config_type type;
     const char *default_text; /* NULL = null */
-    double min, max;          /* numbers */
-    const char *one_of;       /* "a,b,c", or NULL */
+    struct config_valid valid;
     enum config_update update;
     const char *topic_name; /* topic-level name, or NULL */
     bool has_effect;        /* false: accepted, does nothing yet */
+    unsigned flags;         /* enum config_flag */
     const char *doc;
 };
 /* All rows in order of name; the topic table likewise (topic settings with their broker synonyms).
- */
+ * Static. */
 const struct config_row *config_rows(int *n);
 const struct config_row *config_find(struct str name);
 struct topic_config_row {
     const char *name;
     enum config_type type;
     const char *default_text;
-    double min, max;
-    const char *one_of;
+    struct config_valid valid;
     const char *synonyms[4]; /* broker keys in order of priority; NULL-ended */
+    bool has_effect;
     const char *doc;
 };
 const struct topic_config_row *topic_config_rows(int *n);
@@ -67,19 +81,25 @@ struct listener_config {
     char *host; /* "" = all */
     int port;   /* 0 = any free */
     int16_t security_protocol;
-    char *advertised_host; /* never "" */
+    char *advertised_host; /* never ""; NULL: this listener is not advertised */
     int advertised_port;   /* 0: the bound one */
 };
 
+struct config_value;
+
 struct config {
     struct props *given; /* what the file and overrides said */
+    int broker_id;       /* broker.id or node.id; -1 = to be found out */
     int listeners_n;
     struct listener_config *listeners;
-    const char *inter_broker_listener;
+    const char *inter_broker_listener; /* a name of listeners */
     int log_dirs_n;
     char **log_dirs;
-    int ibp; /* inter.broker.protocol.version as major * 100 + minor, e.g. 309 */
+    int ibp;    /* inter.broker.protocol.version as major * 100 + minor, e.g. 309 */
+    int ibp_iv; /* its step: 2 of 2.7-IV2 */
     struct log_config log_defaults;
+    /* private to config.c */
+    struct config_value *values; /* one per row */
 };
 
 /* Parses and checks everything. Unknown keys are warned of. 0, or -EINVAL with a line naming key,
@@ -89,15 +109,20 @@ void config_free(struct config *c);
 
 /* Effective values by name (row must exist and be of the type): given, else the default; priorities
  * (ms over minutes over hours, ...) are resolved by config_load into log_defaults and are not seen
- * here. */
+ * here. A number that is null is INT64_MIN. */
 bool config_bool(const struct config *c, const char *name);
 int64_t config_int(const struct config *c, const char *name);
 double config_double(const struct config *c, const char *name);
 const char *config_string(const struct config *c, const char *name); /* NULL = null; borrowed */
 /* Is it given, or the default? */
 bool config_is_given(const struct config *c, const char *name);
+/* The value of any row as text, in the form that DescribeConfigs shows. NULL = null; borrowed. */
+const char *config_text(const struct config *c, const struct config_row *row);
 /* The settings of a topic: the broker's, then the overrides name=value in `overrides` (may be
- * NULL). */
+ * NULL). An override that is not legal is passed over. */
 void config_topic(const struct config *c, const struct props *overrides, struct log_config *out);
+
+/* The page docs/configuration.md. */
+void config_docs_print(struct buf *out);
 
 #endif

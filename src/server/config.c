@@ -1,0 +1,394 @@
+/* config.c - loading a broker's settings: every given key against its row, then what concerns
+ * several keys at once. Listeners and log defaults have files of their own. */
+#include "server/config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/logline.h"
+#include "server/config_private.h"
+
+#define LISTENER_PREFIX "listener.name."
+
+static const char *const foreign[] = {
+#define FOREIGN(name) name,
+#include "server/config_foreign.def"
+#undef FOREIGN
+};
+
+/* ---- values ---- */
+
+static size_t row_index(const struct config_row *row)
+{
+    int n;
+    return (size_t)(row - config_rows(&n));
+}
+
+static const struct config_value *value_of(const struct config *c, const char *name)
+{
+    const struct config_row *row = config_find(str_of(name));
+    if (!row) {
+        say_fatal("config", "no setting is called %s", name);
+        abort();
+    }
+    return &c->values[row_index(row)];
+}
+
+bool config_bool(const struct config *c, const char *name)
+{
+    return value_of(c, name)->b;
+}
+
+int64_t config_int(const struct config *c, const char *name)
+{
+    const struct config_value *v = value_of(c, name);
+    return v->text ? v->i : INT64_MIN;
+}
+
+double config_double(const struct config *c, const char *name)
+{
+    return value_of(c, name)->d;
+}
+
+const char *config_string(const struct config *c, const char *name)
+{
+    return value_of(c, name)->text;
+}
+
+bool config_is_given(const struct config *c, const char *name)
+{
+    return value_of(c, name)->given;
+}
+
+const char *config_text(const struct config *c, const struct config_row *row)
+{
+    return c->values[row_index(row)].text;
+}
+
+static int load_value(struct config *c, const struct config_row *row, char *err, size_t err_n)
+{
+    const char *text = props_get(c->given, row->name);
+    bool given = text != NULL;
+    if (!text)
+        text = row->default_text;
+    struct config_value *v = &c->values[row_index(row)];
+    if (!text)
+        return 0;
+    char *problem = config_value_parse(row->name, row->type, &row->valid, text, v);
+    if (problem) {
+        snprintf(err, err_n, "%s", problem);
+        free(problem);
+        return -EINVAL;
+    }
+    if (!v->text)
+        return -ENOMEM;
+    v->given = given;
+    return 0;
+}
+
+static int load_values(struct config *c, char *err, size_t err_n)
+{
+    int n;
+    const struct config_row *rows = config_rows(&n);
+    c->values = calloc((size_t)n, sizeof(*c->values));
+    if (!c->values)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        int rc = load_value(c, &rows[i], err, err_n);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- keys that are not rows ---- */
+
+static int compare_name(const void *key, const void *name)
+{
+    return strcmp(key, *(const char *const *)name);
+}
+
+static bool is_foreign(const char *key)
+{
+    return bsearch(key, foreign, sizeof(foreign) / sizeof(*foreign), sizeof(*foreign),
+                   compare_name) != NULL;
+}
+
+/* The setting behind "listener.name.<listener>." and perhaps a SASL mechanism; NULL = none. */
+static const struct config_row *listener_key_row(const char *key)
+{
+    if (strncmp(key, LISTENER_PREFIX, strlen(LISTENER_PREFIX)) != 0)
+        return NULL;
+    const char *dot = strchr(key + strlen(LISTENER_PREFIX), '.');
+    const struct config_row *row = dot ? config_find(str_of(dot + 1)) : NULL;
+    if (!row && dot && (dot = strchr(dot + 1, '.')))
+        row = config_find(str_of(dot + 1));
+    return row;
+}
+
+static int check_listener_key(const char *key, const struct config_row *row, const char *value,
+                              char *err, size_t err_n)
+{
+    struct config_value v;
+    char *problem = config_value_parse(key, row->type, &row->valid, value, &v);
+    free(v.text);
+    if (!problem)
+        return 0;
+    snprintf(err, err_n, "%s", problem);
+    free(problem);
+    return -EINVAL;
+}
+
+/* Names all that are given and do nothing yet, in one line. */
+static void report_idle(const struct config *c)
+{
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < props_count(c->given); i++) {
+        const char *key, *value;
+        props_at(c->given, i, &key, &value);
+        const struct config_row *row = config_find(str_of(key));
+        if (row && !row->has_effect)
+            buf_printf(&b, "%s%s", b.len ? ", " : "", key);
+    }
+    if (b.len)
+        say_info("config", "accepted, without effect in this version: %.*s", (int)b.len, b.p);
+    buf_free(&b);
+}
+
+static int check_keys(const struct config *c, char *err, size_t err_n)
+{
+    for (size_t i = 0; i < props_count(c->given); i++) {
+        const char *key, *value;
+        props_at(c->given, i, &key, &value);
+        const struct config_row *row = listener_key_row(key);
+        if (row) {
+            int rc = check_listener_key(key, row, value, err, err_n);
+            if (rc)
+                return rc;
+        } else if (is_foreign(key)) {
+            say_warn("config",
+                     "%s belongs to KRaft, tiered storage or share groups, which this broker "
+                     "does not have: ignored",
+                     key);
+        } else if (!config_find(str_of(key))) {
+            say_warn("config", "unknown setting %s: ignored", key);
+        }
+    }
+    report_idle(c);
+    return 0;
+}
+
+/* ---- what concerns several keys ---- */
+
+static int refuse(char *err, size_t err_n, const char *key, int64_t value, const char *allowed)
+{
+    snprintf(err, err_n, "Invalid value %lld for configuration %s: must be %s", (long long)value,
+             key, allowed);
+    return -EINVAL;
+}
+
+static int load_broker_id(struct config *c, char *err, size_t err_n)
+{
+    int64_t id = config_int(c, "broker.id"), node = config_int(c, "node.id");
+    if (config_is_given(c, "broker.id") && config_is_given(c, "node.id") && id != node)
+        return refuse(err, err_n, "node.id", node, "the same as broker.id");
+    if (!config_is_given(c, "broker.id"))
+        id = node;
+    const char *key = config_is_given(c, "broker.id") ? "broker.id" : "node.id";
+    int64_t most = config_int(c, "reserved.broker.max.id");
+    if (id < -1)
+        return refuse(err, err_n, key, id, "at least 0, or -1 for a generated one");
+    if (config_bool(c, "broker.id.generation.enable") && id > most) {
+        snprintf(err, err_n,
+                 "Invalid value %lld for configuration %s: must be from -1 to %lld "
+                 "(reserved.broker.max.id) while broker.id.generation.enable is true",
+                 (long long)id, key, (long long)most);
+        return -EINVAL;
+    }
+    if (!config_bool(c, "broker.id.generation.enable") && id < 0)
+        return refuse(err, err_n, key, id, "at least 0 while broker.id.generation.enable is false");
+    c->broker_id = (int)id;
+    return 0;
+}
+
+/* The path by which two names of one folder are told: resolved as far as it exists. */
+static char *canonical_path(const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (real)
+        return real;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return strndup(path, n);
+}
+
+static int check_same_dir(const struct config *c, const char *key, char *err, size_t err_n)
+{
+    int rc = 0;
+    for (int i = 0; i < c->log_dirs_n && !rc; i++) {
+        char *a = canonical_path(c->log_dirs[i]);
+        for (int j = 0; j < i && !rc; j++) {
+            char *b = canonical_path(c->log_dirs[j]);
+            if (!a || !b)
+                rc = -ENOMEM;
+            else if (strcmp(a, b) == 0)
+                rc = -EINVAL;
+            free(b);
+        }
+        free(a);
+        if (rc == -EINVAL)
+            snprintf(err, err_n,
+                     "Invalid value %s for configuration %s: must be folders that differ",
+                     config_string(c, key), key);
+    }
+    return rc;
+}
+
+static int load_log_dirs(struct config *c, char *err, size_t err_n)
+{
+    const char *key = config_string(c, "log.dirs") ? "log.dirs" : "log.dir";
+    const char *text = config_string(c, key);
+    struct str e;
+    for (const char *at = text; config_list_next(&at, &e);) {
+        if (e.len == 0)
+            continue;
+        char **more = realloc(c->log_dirs, sizeof(*more) * (size_t)(c->log_dirs_n + 1));
+        if (!more)
+            return -ENOMEM;
+        c->log_dirs = more;
+        c->log_dirs[c->log_dirs_n] = str_dup(e);
+        if (!c->log_dirs[c->log_dirs_n++])
+            return -ENOMEM;
+    }
+    if (c->log_dirs_n == 0) {
+        snprintf(err, err_n,
+                 "Invalid value '%s' for configuration %s: must name at least one folder", text,
+                 key);
+        return -EINVAL;
+    }
+    return check_same_dir(c, key, err, err_n);
+}
+
+static int load_level(struct config *c, char *err, size_t err_n)
+{
+    int major, minor;
+    config_level_parse(config_string(c, "inter.broker.protocol.version"), &major, &minor,
+                       &c->ibp_iv);
+    c->ibp = major * 100 + minor;
+    return 0;
+}
+
+/* a <= b, both whole numbers. */
+static int check_order(const struct config *c, const char *a, const char *b, char *err,
+                       size_t err_n)
+{
+    if (config_int(c, a) <= config_int(c, b))
+        return 0;
+    snprintf(err, err_n,
+             "Invalid value %lld for configuration %s: must be at most %s, which is %lld",
+             (long long)config_int(c, a), a, b, (long long)config_int(c, b));
+    return -EINVAL;
+}
+
+static int check_network(const struct config *c, char *err, size_t err_n)
+{
+    int64_t memory = config_int(c, "queued.max.request.bytes");
+    if (memory > 0 && memory < config_int(c, "socket.request.max.bytes"))
+        return refuse(err, err_n, "queued.max.request.bytes", memory,
+                      "at least socket.request.max.bytes, or -1 for no limit");
+    int64_t delay = config_int(c, "connection.failed.authentication.delay.ms");
+    int64_t idle = config_int(c, "connections.max.idle.ms");
+    if (idle > 0 && delay >= idle)
+        return refuse(err, err_n, "connection.failed.authentication.delay.ms", delay,
+                      "less than connections.max.idle.ms");
+    if (config_int(c, "max.connections.per.ip") == 0 &&
+        !*config_string(c, "max.connections.per.ip.overrides"))
+        return refuse(err, err_n, "max.connections.per.ip", 0,
+                      "at least 1 unless max.connections.per.ip.overrides names exceptions");
+    return 0;
+}
+
+static int check_cleaner(const struct config *c, char *err, size_t err_n)
+{
+    int64_t threads = config_int(c, "log.cleaner.threads");
+    int64_t memory = config_int(c, "log.cleaner.dedupe.buffer.size");
+    if (config_bool(c, "log.cleaner.enable") && threads > 0 && memory / threads <= 1048576)
+        return refuse(err, err_n, "log.cleaner.dedupe.buffer.size", memory,
+                      "more than 1048576 for each of log.cleaner.threads");
+    return 0;
+}
+
+static int check_offsets(const struct config *c, char *err, size_t err_n)
+{
+    int64_t acks = config_int(c, "offsets.commit.required.acks");
+    if (acks < -1 || acks > config_int(c, "offsets.topic.replication.factor"))
+        return refuse(err, err_n, "offsets.commit.required.acks", acks,
+                      "from -1 to offsets.topic.replication.factor");
+    return 0;
+}
+
+static int check_replication(const struct config *c, char *err, size_t err_n)
+{
+    int rc = check_order(c, "replica.fetch.wait.max.ms", "replica.socket.timeout.ms", err, err_n);
+    if (!rc)
+        rc = check_order(c, "replica.fetch.wait.max.ms", "replica.lag.time.max.ms", err, err_n);
+    return rc;
+}
+
+static int load_all(struct config *c, char *err, size_t err_n)
+{
+    static int (*const loads[])(struct config *, char *, size_t) = {
+        load_values, load_broker_id,        load_log_dirs,
+        load_level,  config_listeners_load, config_log_defaults_load,
+    };
+    static int (*const checks[])(const struct config *, char *, size_t) = {
+        check_network, check_replication, check_cleaner, check_offsets, check_keys,
+    };
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof(loads) / sizeof(*loads); i++)
+        rc = loads[i](c, err, err_n);
+    for (size_t i = 0; !rc && i < sizeof(checks) / sizeof(*checks); i++)
+        rc = checks[i](c, err, err_n);
+    return rc;
+}
+
+int config_load(struct props *given, struct config **out, char *err, size_t err_n)
+{
+    *out = NULL;
+    struct config *c = calloc(1, sizeof(*c));
+    if (!c) {
+        props_free(given);
+        return -ENOMEM;
+    }
+    c->given = given;
+    int rc = load_all(c, err, err_n);
+    if (rc == 0) {
+        *out = c;
+        return 0;
+    }
+    if (rc == -ENOMEM)
+        snprintf(err, err_n, "out of memory while reading the settings");
+    config_free(c);
+    return rc;
+}
+
+void config_free(struct config *c)
+{
+    if (!c)
+        return;
+    int n;
+    config_rows(&n);
+    for (int i = 0; c->values && i < n; i++)
+        free(c->values[i].text);
+    free(c->values);
+    config_listeners_free(c);
+    for (int i = 0; i < c->log_dirs_n; i++)
+        free(c->log_dirs[i]);
+    free(c->log_dirs);
+    props_free(c->given);
+    free(c);
+}
