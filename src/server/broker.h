@@ -1,10 +1,13 @@
 /* broker.h - one broker: owns every part, starts them in order, stops them in order. Several can
  * live in one process (tests).
  *
- * START  config -> log dirs' meta -> store (embedded or ZooKeeper) -> cluster id, broker id -> load
- * logs -> replica manager -> bind listeners -> register -> controller -> first metadata -> accept
- * -> "started". STOP   stop accepting -> (controlled shutdown in a cluster) -> controller -> finish
- * requests -> net -> logs with the clean mark -> store -> "shut down completed". */
+ * START    config -> log dirs' meta -> store (embedded or ZooKeeper) -> cluster id, broker id ->
+ *          load logs -> replica manager -> bind listeners -> register -> controller -> first
+ *          metadata -> accept -> "started".
+ * STOP     stop accepting, finish requests -> scheduler -> controller -> replicas -> logs with the
+ *          clean mark -> store -> "shut down completed". (A controlled shutdown comes first in a
+ *          cluster.)
+ * THREADS  start, stop: one thread, not one of the broker's. Everything else: any. */
 #ifndef SERVER_BROKER_H
 #define SERVER_BROKER_H
 
@@ -17,15 +20,19 @@
 #include "replica/replica_manager.h"
 #include "server/config.h"
 
+struct auto_create;
 struct broker;
-struct topic_admin;
-struct fetch_sessions;
 struct control_queue;
+struct fetch_sessions;
+struct producer_ids;
+struct topic_admin;
 
 /* Takes config in both cases. 0 = serving; else -errno with a line for people in err. @blocks */
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n);
 /* Controlled, clean stop; frees. @blocks */
 void broker_stop(struct broker *b);
+/* What this build cannot do though the settings ask for it: -ENOTSUP with a line in err, or 0. */
+int broker_check_supported(const struct config *config, char *err, size_t err_n);
 /* Called (any thread, once) when the broker cannot go on: no log dir left, metadata journal failed.
  */
 void broker_on_fatal(struct broker *b, void (*cb)(void *arg, const char *why), void *arg);
@@ -44,7 +51,18 @@ struct topic_admin *broker_topic_admin(const struct broker *b);
 struct workers *broker_workers(const struct broker *b);
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b);
 struct control_queue *broker_control_queue(const struct broker *b);
+struct auto_create *broker_auto_create(const struct broker *b);
+struct producer_ids *broker_producer_ids(const struct broker *b);
+/* Is this broker the controller now? */
+bool broker_is_controller(const struct broker *b);
 /* Settings of a topic as in force now (broker's values, then overrides). */
 void broker_topic_config(struct broker *b, struct str topic, struct log_config *out);
+/* A topic's own settings, maybe none. Returns owned (props_free); NULL without memory. */
+struct props *broker_topic_overrides(struct broker *b, struct str topic);
+
+/* A request that waits for another thread (the store's, a worker) without hearing of a closed
+ * connection is counted between these two, and broker_stop waits for it. @thread any */
+void broker_async_begin(struct broker *b);
+void broker_async_end(struct broker *b);
 
 #endif

@@ -11,9 +11,22 @@ struct request;
 void handle_produce(struct request *req);
 void handle_fetch(struct request *req);
 void handle_list_offsets(struct request *req);
+void handle_metadata(struct request *req);
 void handle_leader_and_isr(struct request *req);
 void handle_stop_replica(struct request *req);
 void handle_update_metadata(struct request *req);
+void handle_find_coordinator(struct request *req);
+void handle_api_versions(struct request *req);
+void handle_create_topics(struct request *req);
+void handle_delete_topics(struct request *req);
+void handle_init_producer_id(struct request *req);
 void handle_offset_for_leader_epoch(struct request *req);
+void handle_describe_configs(struct request *req);
+void handle_create_partitions(struct request *req);
+void handle_describe_cluster(struct request *req);
+
+/* What an ApiVersions request of a version that is not served gets, in the form of version 0 (which
+ * every client can read): UNSUPPORTED_VERSION and the range of this API. */
+void handle_api_versions_unsupported(struct request *req);
 
 #endif

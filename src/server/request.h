@@ -1,10 +1,14 @@
 /* request.h - one client request on its way through the broker, and how handlers answer.
  *
  * LIFE     net hands over a frame -> header and API row -> body decoded into the arena ->
- * row->handle(req) -> exactly one of request_respond / request_respond_none / request_close, at
- * once or later (a pending). MEMORY   the frame, the arena and the decoded body live until the
- * answer is given; a handler's pendings allocate in the arena. THREADS  handle runs on the
- * connection's reactor, and so must the answer: work elsewhere posts back to request_executor(req).
+ *          row->handle(req) -> exactly one of request_respond / request_respond_none /
+ *          request_close, at once or later (a pending).
+ * MEMORY   the frame, the arena and the decoded body live until the answer is given; a handler's
+ *          pendings allocate in the arena. The arena is capped: decoding gets a small multiple of
+ *          the frame, then the answer may take REQUEST_ANSWER_MAX. A handler that gets NULL from it
+ *          calls request_no_memory.
+ * THREADS  handle runs on the connection's reactor, and so must the answer: work elsewhere posts
+ *          back to request_executor(req).
  */
 #ifndef SERVER_REQUEST_H
 #define SERVER_REQUEST_H
@@ -15,6 +19,8 @@
 
 struct broker;
 struct request;
+
+enum { REQUEST_ANSWER_MAX = 256 << 20 };
 
 enum api_flag {
     API_CLUSTER_ACTION = 1, /* broker to broker */
@@ -49,10 +55,16 @@ static inline int request_version(const struct request *req)
 struct executor *request_executor(const struct request *req);
 struct str request_listener(const struct request *req);
 
+/* A frame from the network: dispatches it. The handler (or a refusal) finishes `net`. @thread the
+ * connection's reactor */
+void request_dispatch(struct broker *b, struct net_request *net);
+
 /* Encodes the API's response struct at the request's version and sends it; file ranges in records
  * fields go by sendfile. The request is gone afterwards. */
 void request_respond(struct request *req, const void *response);
 void request_respond_none(struct request *req);
 void request_close(struct request *req, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The arena's cap or the machine's memory does not allow the answer: closes the connection. */
+void request_no_memory(struct request *req);
 
 #endif

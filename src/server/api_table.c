@@ -1,0 +1,38 @@
+/* api_table.c - what this broker serves: one row an API, in order of key. An API is advertised
+ * exactly when it has a row. */
+#include "server/handlers.h"
+#include "server/request.h"
+
+static const struct api_row rows[] = {
+    /* key, versions, flags, handler */
+    {API_METADATA, 0, 12, 0, handle_metadata},
+    {API_FIND_COORDINATOR, 0, 6, 0, handle_find_coordinator},
+    {API_API_VERSIONS, 0, 4, API_BEFORE_AUTH, handle_api_versions},
+    {API_CREATE_TOPICS, 0, 7, API_CONTROLLER_ONLY, handle_create_topics},
+    {API_DELETE_TOPICS, 0, 6, API_CONTROLLER_ONLY, handle_delete_topics},
+    {API_INIT_PRODUCER_ID, 0, 5, 0, handle_init_producer_id},
+    {API_DESCRIBE_CONFIGS, 0, 4, 0, handle_describe_configs},
+    {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
+    {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
+};
+
+enum { ROWS_N = sizeof(rows) / sizeof(*rows) };
+
+const struct api_row *api_rows(int *n)
+{
+    *n = ROWS_N;
+    return rows;
+}
+
+const struct api_row *api_row_find(int16_t key)
+{
+    int low = 0, high = ROWS_N;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (rows[mid].key < key)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < ROWS_N && rows[low].key == key ? &rows[low] : NULL;
+}

@@ -1,0 +1,62 @@
+/* handle_api_versions.c - ApiVersions: what is served, by api_table.c. */
+#include <ctype.h>
+
+#include "protocol/msg/api_versions.h"
+#include "server/handlers.h"
+#include "server/request.h"
+
+/* [a-zA-Z0-9] at both ends, dots and dashes between. */
+static bool software_text_valid(struct str s)
+{
+    if (s.len < 1 || !isalnum((unsigned char)s.p[0]) || !isalnum((unsigned char)s.p[s.len - 1]))
+        return false;
+    for (int32_t i = 0; i < s.len; i++)
+        if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '.' && s.p[i] != '-')
+            return false;
+    return true;
+}
+
+static void row_to_range(const struct api_row *row, struct api_versions_response_api_key *out)
+{
+    out->api_key = row->key;
+    out->min_version = row->min;
+    out->max_version = row->max;
+}
+
+void handle_api_versions(struct request *req)
+{
+    const struct api_versions_request *in = req->body;
+    struct api_versions_response out;
+    api_versions_response_init(&out);
+    if (request_version(req) >= 3 && (!software_text_valid(in->client_software_name) ||
+                                      !software_text_valid(in->client_software_version))) {
+        out.error_code = KERR_INVALID_REQUEST;
+        request_respond(req, &out);
+        return;
+    }
+    int n;
+    const struct api_row *rows = api_rows(&n);
+    out.api_keys.v = api_versions_response_api_key_new(req->arena, n);
+    if (!out.api_keys.v) {
+        request_no_memory(req);
+        return;
+    }
+    out.api_keys.n = n;
+    for (int i = 0; i < n; i++)
+        row_to_range(&rows[i], &out.api_keys.v[i]);
+    request_respond(req, &out);
+}
+
+void handle_api_versions_unsupported(struct request *req)
+{
+    struct api_versions_response out;
+    struct api_versions_response_api_key range;
+    api_versions_response_init(&out);
+    api_versions_response_api_key_init(&range);
+    row_to_range(req->row, &range);
+    out.error_code = KERR_UNSUPPORTED_VERSION;
+    out.api_keys.v = &range;
+    out.api_keys.n = 1;
+    req->header.api_version = 0;
+    request_respond(req, &out);
+}

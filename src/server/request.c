@@ -1,0 +1,150 @@
+/* request.c - dispatch of requests and their answers.
+ *
+ * A frame that is not a request this broker serves closes its connection with one line that says
+ * why; the others do not notice. The one exception is ApiVersions in a version that is not served:
+ * it is answered, so that the client can find out what is. */
+#include "server/request.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/logline.h"
+#include "server/handlers.h"
+
+/* Decoding may take this many bytes for each byte of the frame, plus a little for small ones; more
+ * is no message that a client would send. */
+enum {
+    DECODE_PER_BYTE = 64,
+    DECODE_BASE = 64 << 10,
+    DECODE_LARGE = 16 << 20, /* from here on only DECODE_PER_BYTE_LARGE */
+    DECODE_PER_BYTE_LARGE = 4,
+};
+
+static size_t decode_cap(size_t frame_len)
+{
+    size_t cap = DECODE_BASE + frame_len * DECODE_PER_BYTE;
+    size_t large = DECODE_LARGE + frame_len * DECODE_PER_BYTE_LARGE;
+    return cap < large ? cap : large;
+}
+
+struct executor *request_executor(const struct request *req)
+{
+    return conn_executor(req->net->conn);
+}
+
+struct str request_listener(const struct request *req)
+{
+    return str_of(conn_listener_name(req->net->conn));
+}
+
+static void refuse_version(struct net_request *net, const struct api_desc *api, int version)
+{
+    const struct api_row *row = api ? api_row_find(api->key) : NULL;
+    if (row)
+        net_request_close_conn(net, "unsupported version %d of %s, served are %d to %d", version,
+                               api->name, row->min, row->max);
+    else
+        net_request_close_conn(net, "%s (version %d) is not served", api->name, version);
+}
+
+/* The request behind a header; NULL when the connection was closed instead. */
+static struct request *request_begin(struct broker *b, struct net_request *net, struct reader *r)
+{
+    struct request_header h;
+    net->arena.cap = decode_cap(net->frame_len);
+    int rc = request_header_decode(r, &h);
+    if (rc == -EPROTO) {
+        net_request_close_conn(net, "malformed request header in a frame of %u bytes",
+                               net->frame_len);
+        return NULL;
+    }
+    const struct api_desc *api = api_find(h.api_key);
+    if (!api) {
+        net_request_close_conn(net, "unknown API key %d (version %d)", h.api_key, h.api_version);
+        return NULL;
+    }
+    const struct api_row *row = api_row_find(h.api_key);
+    bool served = rc == 0 && row && h.api_version >= row->min && h.api_version <= row->max;
+    if (!served && !(row && h.api_key == API_API_VERSIONS)) {
+        refuse_version(net, api, h.api_version);
+        return NULL;
+    }
+    struct request *req = arena_new(&net->arena, struct request);
+    if (!req) {
+        net_request_close_conn(net, "out of memory");
+        return NULL;
+    }
+    *req = (struct request){
+        .broker = b, .net = net, .row = row, .api = api, .header = h, .arena = &net->arena};
+    if (!served) {
+        handle_api_versions_unsupported(req);
+        return NULL;
+    }
+    return req;
+}
+
+void request_dispatch(struct broker *b, struct net_request *net)
+{
+    struct reader r = reader_of(net->frame, net->frame_len);
+    struct request *req = request_begin(b, net, &r);
+    if (!req)
+        return;
+    const struct msg_desc *desc = req->api->request;
+    void *body = arena_calloc(req->arena, 1, desc->body->size);
+    if (!body) {
+        request_no_memory(req);
+        return;
+    }
+    int rc = msg_decode(desc, req->header.api_version, &r, req->arena, body);
+    if (rc) {
+        request_close(req, "malformed %s request, version %d%s", req->api->name,
+                      req->header.api_version,
+                      rc == -ENOMEM ? " (needs more memory than its size justifies)" : "");
+        return;
+    }
+    req->body = body;
+    req->arena->cap = req->arena->used + REQUEST_ANSWER_MAX;
+    req->row->handle(req);
+}
+
+void request_respond(struct request *req, const void *response)
+{
+    int version = req->header.api_version;
+    struct writer w = WRITER_INIT;
+    struct chain c;
+    response_header_encode(&w, api_response_header_version(req->api, version),
+                           req->header.correlation_id);
+    msg_encode(req->api->response, version, &w, response);
+    chain_init(&c);
+    if (w.buf.failed || chain_add_writer(&c, &w, true) != 0) {
+        writer_free(&w);
+        chain_free(&c);
+        request_no_memory(req);
+        return;
+    }
+    if (w.unsupported)
+        say_error("KafkaApis", "an answer of %s holds more than its version %d can carry",
+                  req->api->name, version);
+    net_request_answer(req->net, &c);
+}
+
+void request_respond_none(struct request *req)
+{
+    net_request_no_answer(req->net);
+}
+
+void request_close(struct request *req, const char *fmt, ...)
+{
+    char why[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    net_request_close_conn(req->net, "%s", why);
+}
+
+void request_no_memory(struct request *req)
+{
+    request_close(req, "no memory for the answer of %s", req->api->name);
+}
