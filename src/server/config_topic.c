@@ -160,7 +160,7 @@ static int refuse(char *err, size_t err_n, const char *key, int64_t value, const
 int config_log_defaults_load(struct config *c, char *err, size_t err_n)
 {
     struct log_config *d = &c->log_defaults;
-    *d = log_config_default();
+    *d = (struct log_config){0}; /* every field comes from a setting */
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
         default_from_synonym(c, &fields[i], d);
     d->segment_ms = first_given(c, "log.roll.ms", "log.roll.hours");
