@@ -1,0 +1,248 @@
+/* client_conf.c - see client_conf.h and kafka/common.h. */
+#include "client/client_conf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/props.h"
+
+enum conf_type { BOOL, INT, LONG, DOUBLE, STRING, LIST, CLASS, PASSWORD };
+#define CONF_NO_MIN (-1e300)
+#define CONF_NO_MAX (1e300)
+
+struct conf_row {
+    int scopes;
+    const char *name;
+    enum conf_type type;
+    const char *default_text;
+    double min, max;
+    const char *one_of;
+};
+
+static const struct conf_row conf_rows[] = {
+#define CLIENT_CONF(scopes, name, type, def, min, max, one_of) \
+    {scopes, name, type, def, min, max, one_of},
+#include "client/client_config.def"
+#undef CLIENT_CONF
+};
+#define CONF_ROWS (sizeof conf_rows / sizeof *conf_rows)
+
+struct kafka_conf {
+    struct props *props;
+};
+
+static const struct conf_row *find_row(const char *key, int scopes)
+{
+    for (size_t i = 0; i < CONF_ROWS; i++)
+        if (strcmp(conf_rows[i].name, key) == 0 && (conf_rows[i].scopes & scopes))
+            return &conf_rows[i];
+    return NULL;
+}
+
+kafka_conf_t *kafka_conf_new(void)
+{
+    kafka_conf_t *conf = calloc(1, sizeof *conf);
+    if (conf && !(conf->props = props_new())) {
+        free(conf);
+        return NULL;
+    }
+    return conf;
+}
+
+void kafka_conf_free(kafka_conf_t *conf)
+{
+    if (!conf)
+        return;
+    props_free(conf->props);
+    free(conf);
+}
+
+kafka_conf_t *client_conf_copy(const kafka_conf_t *conf)
+{
+    kafka_conf_t *copy = kafka_conf_new();
+    if (!copy || !conf)
+        return copy;
+    for (size_t i = 0; i < props_count(conf->props); i++) {
+        const char *key, *value;
+        props_at(conf->props, i, &key, &value);
+        props_set(copy->props, key, value);
+    }
+    return copy;
+}
+
+static bool in_list(const char *list, const char *value)
+{
+    size_t n = strlen(value);
+    for (const char *at = list; *at;) {
+        size_t len = strcspn(at, ",");
+        if (len == n && strncasecmp(at, value, n) == 0)
+            return true;
+        at += len + (at[len] == ',');
+    }
+    return false;
+}
+
+static bool check_number(const struct conf_row *row, const char *value, char *err, size_t err_n)
+{
+    char *end;
+    errno = 0;
+    double number = row->type == DOUBLE ? strtod(value, &end) : (double)strtoll(value, &end, 10);
+    bool fits = row->type != INT || (number >= INT32_MIN && number <= INT32_MAX);
+    if (*value == 0 || *end != 0 || errno || !fits) {
+        snprintf(err, err_n, "%s=%s: not %s", row->name, value,
+                 row->type == DOUBLE ? "a number" : "a whole number that fits");
+        return false;
+    }
+    if (number >= row->min && number <= row->max)
+        return true;
+    if (row->max == CONF_NO_MAX)
+        snprintf(err, err_n, "%s=%s: must be at least %.15g", row->name, value, row->min);
+    else
+        snprintf(err, err_n, "%s=%s: must be %.15g to %.15g", row->name, value, row->min, row->max);
+    return false;
+}
+
+static bool check_value(const struct conf_row *row, const char *value, char *err, size_t err_n)
+{
+    switch (row->type) {
+    case BOOL:
+        if (strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0)
+            return true;
+        snprintf(err, err_n, "%s=%s: must be true or false", row->name, value);
+        return false;
+    case INT:
+    case LONG:
+    case DOUBLE:
+        return check_number(row, value, err, err_n);
+    default:
+        if (!row->one_of || in_list(row->one_of, value))
+            return true;
+        snprintf(err, err_n, "%s=%s: must be one of %s", row->name, value, row->one_of);
+        return false;
+    }
+}
+
+kafka_err_t kafka_conf_set(kafka_conf_t *conf, const char *key, const char *value, char *err,
+                           size_t err_n)
+{
+    const struct conf_row *row = find_row(key, ~0);
+    if (row && !check_value(row, value, err, err_n))
+        return KAFKA_ERR_INVALID_ARG;
+    props_set(conf->props, key, value);
+    return KAFKA_OK;
+}
+
+kafka_err_t kafka_conf_load(kafka_conf_t *conf, const char *path, char *err, size_t err_n)
+{
+    struct props *file = props_new();
+    if (!file)
+        return KAFKA_ERR_NO_MEMORY;
+    int line = 0;
+    int rc = props_load(file, path, &line);
+    kafka_err_t result = KAFKA_OK;
+    if (rc == -EINVAL && line > 0) {
+        snprintf(err, err_n, "%s, line %d: not a properties line", path, line);
+        result = KAFKA_ERR_INVALID_ARG;
+    } else if (rc < 0) {
+        snprintf(err, err_n, "%s: %s", path, strerror(-rc));
+        result = KAFKA_ERR_INVALID_ARG;
+    }
+    for (size_t i = 0; result == KAFKA_OK && i < props_count(file); i++) {
+        const char *key, *value;
+        props_at(file, i, &key, &value);
+        result = kafka_conf_set(conf, key, value, err, err_n);
+    }
+    props_free(file);
+    return result;
+}
+
+const char *kafka_conf_get(const kafka_conf_t *conf, const char *key)
+{
+    return props_get(conf->props, key);
+}
+
+kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope, char *err,
+                              size_t err_n)
+{
+    for (size_t i = 0; i < props_count(conf->props); i++) {
+        const char *key, *value;
+        props_at(conf->props, i, &key, &value);
+        if (!find_row(key, scope))
+            client_log(2, "the setting %s is not known to this client and has no effect", key);
+    }
+    const char *servers = client_conf_string(conf, scope, "bootstrap.servers");
+    char host[256];
+    int port, n = 0;
+    for (const char *at = servers; at && client_next_address(&at, host, &port); n++) {
+        if (port >= 1 && port <= 65535 && host[0])
+            continue;
+        snprintf(err, err_n, "bootstrap.servers=%s: each entry must be host:port", servers);
+        return KAFKA_ERR_INVALID_ARG;
+    }
+    if (n > 0)
+        return KAFKA_OK;
+    snprintf(err, err_n, "bootstrap.servers is not set: give host:port[,host:port...]");
+    return KAFKA_ERR_INVALID_ARG;
+}
+
+const char *client_conf_string(const kafka_conf_t *conf, enum client_scope scope, const char *key)
+{
+    const char *given = props_get(conf->props, key);
+    if (given)
+        return given;
+    const struct conf_row *row = find_row(key, scope);
+    return row ? row->default_text : NULL;
+}
+
+int64_t client_conf_int(const kafka_conf_t *conf, enum client_scope scope, const char *key)
+{
+    const char *text = client_conf_string(conf, scope, key);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+bool client_conf_bool(const kafka_conf_t *conf, enum client_scope scope, const char *key)
+{
+    const char *text = client_conf_string(conf, scope, key);
+    return text && strcasecmp(text, "true") == 0;
+}
+
+bool client_conf_is_set(const kafka_conf_t *conf, const char *key)
+{
+    return props_get(conf->props, key) != NULL;
+}
+
+bool client_next_address(const char **at, char host[256], int *port)
+{
+    const char *p = *at + strspn(*at, ", \t");
+    if (*p == 0)
+        return false;
+    size_t n = strcspn(p, ",");
+    *at = p + n;
+    while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t'))
+        n--;
+    const char *colon = p + n;
+    while (colon > p && *colon != ':' && *colon != ']')
+        colon--;
+    *port = -1;
+    size_t host_n = n;
+    if (colon > p && *colon == ':' && colon < p + n) {
+        char digits[8] = "";
+        size_t digits_n = (size_t)(p + n - colon) - 1;
+        if (digits_n > 0 && digits_n < sizeof digits) {
+            memcpy(digits, colon + 1, digits_n);
+            if (strspn(digits, "0123456789") == digits_n)
+                *port = atoi(digits);
+        }
+        host_n = (size_t)(colon - p);
+    }
+    if (host_n >= 2 && p[0] == '[' && p[host_n - 1] == ']')
+        p++, host_n -= 2;
+    if (host_n > 255)
+        host_n = 255;
+    memcpy(host, p, host_n);
+    host[host_n] = 0;
+    return true;
+}

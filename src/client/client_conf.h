@@ -1,0 +1,33 @@
+/* client_conf.h - settings of a client: what was set, over the table's defaults
+ * (client_config.def). */
+#ifndef CLIENT_CLIENT_CONF_H
+#define CLIENT_CLIENT_CONF_H
+
+#include <kafka/common.h>
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum client_scope { SCOPE_PRODUCER = 1, SCOPE_CONSUMER = 2, SCOPE_ADMIN = 4 };
+
+/* Copies conf (NULL: empty). */
+kafka_conf_t *client_conf_copy(const kafka_conf_t *conf);
+/* Checks what only a client of this scope can know: bootstrap.servers is there; unknown keys get a
+ * log line. */
+kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope, char *err,
+                              size_t err_n);
+/* Effective values; the key must be in the table for the scope. */
+int64_t client_conf_int(const kafka_conf_t *conf, enum client_scope scope, const char *key);
+bool client_conf_bool(const kafka_conf_t *conf, enum client_scope scope, const char *key);
+const char *client_conf_string(const kafka_conf_t *conf, enum client_scope scope, const char *key);
+bool client_conf_is_set(const kafka_conf_t *conf, const char *key);
+
+/* The next host:port of a list; false at the end. *at moves on. Spaces around entries are skipped;
+ * IPv6 in brackets. -1 in *port when the entry has none or it is not a number. */
+bool client_next_address(const char **at, char host[256], int *port);
+
+/* The library's log. level as in kafka_log_set_sink. */
+void client_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

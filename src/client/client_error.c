@@ -1,0 +1,81 @@
+/* client_error.c - names and texts of errors, and the library's log lines. */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "client/client_conf.h"
+#include "protocol/errors.h"
+
+static const struct {
+    kafka_err_t err;
+    const char *name, *text;
+    int retriable;
+} local_errors[] = {
+    {KAFKA_ERR_INVALID_ARG, "INVALID_ARG", "An argument or setting is not legal.", 0},
+    {KAFKA_ERR_NO_MEMORY, "NO_MEMORY", "Out of memory.", 0},
+    {KAFKA_ERR_TIMED_OUT, "TIMED_OUT", "The time given is over.", 1},
+    {KAFKA_ERR_QUEUE_FULL, "QUEUE_FULL", "buffer.memory is used up and max.block.ms is over.", 1},
+    {KAFKA_ERR_CLOSED, "CLOSED", "The client is being closed.", 0},
+    {KAFKA_ERR_TRANSPORT, "TRANSPORT", "The connection failed or ended.", 1},
+    {KAFKA_ERR_ALL_BROKERS_DOWN, "ALL_BROKERS_DOWN", "No broker can be reached.", 1},
+    {KAFKA_ERR_BAD_RESPONSE, "BAD_RESPONSE", "The broker's answer made no sense.", 0},
+    {KAFKA_ERR_UNSUPPORTED, "UNSUPPORTED", "The broker is too old for this.", 0},
+    {KAFKA_ERR_WAKEUP, "WAKEUP", "The call was woken up.", 0},
+    {KAFKA_ERR_NO_OFFSET, "NO_OFFSET", "No position, and auto.offset.reset is none.", 0},
+    {KAFKA_ERR_FATAL, "FATAL", "The producer cannot go on: make a new one.", 0},
+    {KAFKA_ERR_STATE, "STATE", "Not allowed in the present state.", 0},
+};
+#define LOCAL_ERRORS (sizeof local_errors / sizeof *local_errors)
+
+static const char level_names[] = "DIWE";
+static void (*_Atomic log_sink)(int, const char *, void *);
+static void *_Atomic log_sink_arg;
+
+const char *kafka_err_name(kafka_err_t err)
+{
+    for (size_t i = 0; i < LOCAL_ERRORS; i++)
+        if (local_errors[i].err == err)
+            return local_errors[i].name;
+    return kerr_name((int16_t)err);
+}
+
+const char *kafka_err_text(kafka_err_t err)
+{
+    for (size_t i = 0; i < LOCAL_ERRORS; i++)
+        if (local_errors[i].err == err)
+            return local_errors[i].text;
+    return kerr_text((int16_t)err);
+}
+
+int kafka_err_is_retriable(kafka_err_t err)
+{
+    for (size_t i = 0; i < LOCAL_ERRORS; i++)
+        if (local_errors[i].err == err)
+            return local_errors[i].retriable;
+    return kerr_retriable((int16_t)err);
+}
+
+const char *kafka_version(void)
+{
+    return KAFKAD_VERSION;
+}
+
+void kafka_log_set_sink(void (*sink)(int level, const char *line, void *arg), void *arg)
+{
+    atomic_store(&log_sink_arg, arg);
+    atomic_store(&log_sink, sink);
+}
+
+void client_log(int level, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    void (*sink)(int, const char *, void *) = atomic_load(&log_sink);
+    if (sink)
+        sink(level, line, atomic_load(&log_sink_arg));
+    else if (level >= 2)
+        fprintf(stderr, "[%c] kafka client: %s\n", level_names[level & 3], line);
+}

@@ -1,0 +1,382 @@
+/* cluster.c - a client's background thread and its connections. See cluster.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cluster_private.h"
+#include "protocol/errors.h"
+#include "protocol/msg/metadata.h"
+
+int64_t client_now_ms(void)
+{
+    return clock_mono_ms(clock_real());
+}
+
+int64_t client_deadline(int64_t timeout_ms)
+{
+    int64_t now = client_now_ms();
+    return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+}
+
+void client_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+bool client_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ms)
+{
+    if (deadline_ms == INT64_MAX) {
+        pthread_cond_wait(cond, lock);
+        return true;
+    }
+    struct timespec at = {deadline_ms / 1000, deadline_ms % 1000 * 1000000};
+    return pthread_cond_timedwait(cond, lock, &at) != ETIMEDOUT;
+}
+
+/* ---- nodes ---- */
+
+static struct node *node_new(struct cluster *c, int32_t id, struct str host, int port)
+{
+    struct node *n = calloc(1, sizeof *n);
+    if (!n || !(n->host = str_dup(host))) {
+        free(n);
+        return NULL;
+    }
+    list_init(&n->link);
+    n->cluster = c;
+    n->id = id;
+    n->port = port;
+    return n;
+}
+
+/* Callbacks of its pending requests come (canceled) before the peer is gone, while the node is
+ * still whole: the node is freed only when none is in flight. */
+static void node_retire(struct node *n)
+{
+    list_remove(&n->link);
+    struct peer *peer = n->peer;
+    n->peer = NULL;
+    if (peer)
+        peer_free(peer);
+    if (n->in_flight == 0) {
+        free(n->host);
+        free(n);
+    } else {
+        n->cluster = NULL; /* the last callback frees it */
+    }
+}
+
+unsigned cluster_random(struct cluster *c)
+{
+    c->random = c->random * 1103515245u + 12345u;
+    return c->random >> 8;
+}
+
+static int64_t backoff(struct cluster *c, int64_t first, int64_t max, int attempts)
+{
+    if (first >= max)
+        return max;
+    double ms = (double)first;
+    for (int i = 0; i < attempts && ms < (double)max; i++)
+        ms *= 2;
+    ms *= 0.8 + 0.4 * (cluster_random(c) % 1000) / 1000.0;
+    return ms > (double)max ? max : (int64_t)ms;
+}
+
+int64_t cluster_backoff_ms(const struct cluster *c, int attempts)
+{
+    return backoff((struct cluster *)c, c->backoff_ms, c->backoff_max_ms, attempts);
+}
+
+int64_t cluster_request_timeout(const struct cluster *c)
+{
+    return c->request_timeout_ms;
+}
+
+static struct node *find_node(struct cluster *c, int32_t id)
+{
+    list_each (it, &c->nodes) {
+        struct node *n = list_entry(it, struct node, link);
+        if (n->id == id)
+            return n;
+    }
+    return NULL;
+}
+
+/* Nodes of the same id and address are kept, with their connections. */
+void cluster_set_nodes(struct cluster *c, const struct metadata_response *m)
+{
+    struct list old = LIST_INIT(old);
+    list_splice(&old, &c->nodes);
+    for (int i = 0; i < m->brokers.n; i++) {
+        struct node *same = NULL;
+        list_each (it, &old) {
+            struct node *n = list_entry(it, struct node, link);
+            if (n->id == m->brokers.v[i].node_id && n->port == m->brokers.v[i].port &&
+                str_eqz(m->brokers.v[i].host, n->host))
+                same = n;
+        }
+        if (same)
+            list_remove(&same->link);
+        else
+            same = node_new(c, m->brokers.v[i].node_id, m->brokers.v[i].host, m->brokers.v[i].port);
+        if (same)
+            list_push_back(&c->nodes, &same->link);
+    }
+    while (!list_empty(&old))
+        node_retire(list_entry(old.next, struct node, link));
+}
+
+/* Fewest in flight among those that may be used now, connected ones first, equal ones by chance. */
+static struct node *least_busy(struct cluster *c, struct list *from)
+{
+    struct node *best = NULL;
+    int64_t best_cost = INT64_MAX, wait;
+    list_each (it, from) {
+        struct node *n = list_entry(it, struct node, link);
+        if (!node_ready(n, &wait))
+            continue;
+        int64_t cost = ((int64_t)n->in_flight << 20) +
+                       (n->peer && peer_connected(n->peer) ? 0 : 1 << 19) +
+                       cluster_random(c) % 1024;
+        if (cost < best_cost)
+            best_cost = cost, best = n;
+    }
+    return best;
+}
+
+struct node *cluster_node(struct cluster *c, int32_t id)
+{
+    if (id == NODE_ANY) {
+        struct node *n = least_busy(c, &c->nodes);
+        return n ? n : least_busy(c, &c->bootstrap);
+    }
+    struct node *n = find_node(c, id == NODE_CONTROLLER ? cluster_controller(c) : id);
+    if (!n)
+        cluster_refresh(c);
+    return n;
+}
+
+bool node_ready(struct node *n, int64_t *wait_ms)
+{
+    *wait_ms = n->retry_at_ms - executor_now_ms(n->cluster->ex);
+    return *wait_ms <= 0 || (n->peer && peer_connected(n->peer));
+}
+
+int node_in_flight(const struct node *n)
+{
+    return n->in_flight;
+}
+
+int32_t node_id(const struct node *n)
+{
+    return n->id;
+}
+
+struct sent {
+    struct node *node;
+    peer_cb cb;
+    void *arg;
+};
+
+static void note_outcome(struct node *n, int status)
+{
+    struct cluster *c = n->cluster;
+    if (status == 0) {
+        n->failures = 0;
+        n->retry_at_ms = 0;
+    } else if (status != -ECANCELED && status != -ENOTSUP) {
+        n->retry_at_ms =
+            executor_now_ms(c->ex) + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures);
+        if (n->failures++ == 0)
+            client_log(1, "broker %d at %s:%d: %s", n->id, n->host, n->port, strerror(-status));
+        cluster_refresh(c);
+    }
+}
+
+static void on_answer(void *arg, int status, int version, const void *response)
+{
+    struct sent sent = *(struct sent *)arg;
+    struct node *n = sent.node;
+    free(arg);
+    n->in_flight--;
+    if (n->cluster)
+        note_outcome(n, status);
+    else if (n->in_flight == 0) {
+        free(n->host);
+        free(n);
+    }
+    sent.cb(sent.arg, status, version, response);
+}
+
+void node_send(struct node *n, int16_t api_key, int min_version, int max_version,
+               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg)
+{
+    struct cluster *c = n->cluster;
+    struct sent *sent = malloc(sizeof *sent);
+    if (!n->peer)
+        n->peer = peer_new(uv_executor_loop(c->uv), c->ex, n->host, n->port, &c->peer_options);
+    if (!sent || !n->peer)
+        abort(); /* a callback is promised, and none can be kept without memory */
+    *sent = (struct sent){n, cb, arg};
+    n->in_flight++;
+    peer_send(n->peer, api_key, min_version, max_version, request, timeout_ms, has_response,
+              on_answer, sent);
+}
+
+kafka_err_t client_err_of_status(int status)
+{
+    switch (status) {
+    case 0:
+        return KAFKA_OK;
+    case -ETIMEDOUT:
+        return KAFKA_ERR_TIMED_OUT;
+    case -ENOTSUP:
+        return KAFKA_ERR_UNSUPPORTED;
+    case -EPROTO:
+        return KAFKA_ERR_BAD_RESPONSE;
+    case -ECANCELED:
+        return KAFKA_ERR_TRANSPORT;
+    case -ENOMEM:
+        return KAFKA_ERR_NO_MEMORY;
+    default:
+        return KAFKA_ERR_TRANSPORT;
+    }
+}
+
+/* ---- life ---- */
+
+static bool add_bootstrap(struct cluster *c)
+{
+    const char *at = client_conf_string(c->conf, c->scope, "bootstrap.servers");
+    char host[256];
+    int port;
+    while (client_next_address(&at, host, &port)) {
+        struct node *n = node_new(c, -1, str_of(host), port);
+        if (!n)
+            return false;
+        list_push_back(&c->bootstrap, &n->link);
+    }
+    return true;
+}
+
+static void read_settings(struct cluster *c)
+{
+    c->request_timeout_ms = client_conf_int(c->conf, c->scope, "request.timeout.ms");
+    c->backoff_ms = client_conf_int(c->conf, c->scope, "retry.backoff.ms");
+    c->backoff_max_ms = client_conf_int(c->conf, c->scope, "retry.backoff.max.ms");
+    c->reconnect_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.ms");
+    c->reconnect_max_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.max.ms");
+    c->metadata_max_age_ms = client_conf_int(c->conf, c->scope, "metadata.max.age.ms");
+    c->peer_options = (struct peer_options){
+        .client_id = c->client_id,
+        .software_name = "kafkad-c",
+        .software_version = KAFKAD_VERSION,
+        .connect_timeout_ms =
+            client_conf_int(c->conf, c->scope, "socket.connection.setup.timeout.ms"),
+        .request_timeout_ms = c->request_timeout_ms,
+        .send_buffer = (int)client_conf_int(c->conf, c->scope, "send.buffer.bytes"),
+        .receive_buffer = (int)client_conf_int(c->conf, c->scope, "receive.buffer.bytes"),
+    };
+}
+
+static void free_nodes(struct list *nodes)
+{
+    while (!list_empty(nodes))
+        node_retire(list_entry(nodes->next, struct node, link));
+}
+
+struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
+                              const char *client_id, char *err, size_t err_n)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    if (!c) {
+        snprintf(err, err_n, "out of memory");
+        return NULL;
+    }
+    c->conf = conf;
+    c->scope = scope;
+    c->client_id = str_dup(str_of(client_id));
+    list_init(&c->nodes);
+    list_init(&c->bootstrap);
+    list_init(&c->ops);
+    c->random = (unsigned)clock_mono_ns(clock_real());
+    cluster_metadata_init(c);
+    read_settings(c);
+    int rc =
+        !c->client_id || !add_bootstrap(c) ? -ENOMEM : uv_executor_start("kafka-client", &c->uv);
+    if (rc < 0) {
+        snprintf(err, err_n, "starting the client's thread: %s", strerror(-rc));
+        free_nodes(&c->bootstrap);
+        cluster_metadata_free(c);
+        free(c->client_id);
+        free(c);
+        return NULL;
+    }
+    c->ex = uv_executor_ex(c->uv);
+    return c;
+}
+
+static void close_on_thread(void *arg)
+{
+    struct cluster *c = arg;
+    c->closing = true;
+    executor_timer_stop(c->ex, &c->refresh_timer);
+    free_nodes(&c->nodes);
+    free_nodes(&c->bootstrap);
+    cluster_fail_ops(c);
+}
+
+void cluster_stop(struct cluster *c)
+{
+    if (!c)
+        return;
+    cluster_call(c, close_on_thread, c);
+    uv_executor_stop(c->uv);
+    cluster_metadata_free(c);
+    free(c->client_id);
+    free(c);
+}
+
+struct executor *cluster_executor(struct cluster *c)
+{
+    return c->ex;
+}
+
+struct blocking_call {
+    struct task task;
+    void (*fn)(void *arg);
+    void *arg;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool done;
+};
+
+static void run_call(struct task *t)
+{
+    struct blocking_call *call = container_of(t, struct blocking_call, task);
+    call->fn(call->arg);
+    pthread_mutex_lock(&call->lock);
+    call->done = true;
+    pthread_cond_signal(&call->cond);
+    pthread_mutex_unlock(&call->lock);
+}
+
+void cluster_call(struct cluster *c, void (*fn)(void *arg), void *arg)
+{
+    struct blocking_call call = {.fn = fn, .arg = arg};
+    task_init(&call.task, run_call);
+    pthread_mutex_init(&call.lock, NULL);
+    client_cond_init(&call.cond);
+    executor_post(c->ex, &call.task);
+    pthread_mutex_lock(&call.lock);
+    while (!call.done)
+        pthread_cond_wait(&call.cond, &call.lock);
+    pthread_mutex_unlock(&call.lock);
+    pthread_cond_destroy(&call.cond);
+    pthread_mutex_destroy(&call.lock);
+}

@@ -1,0 +1,94 @@
+/* cluster.h - a client's view of the cluster: its background thread, connections to brokers,
+ * metadata, and operations that are retried until they succeed or their time is over.
+ *
+ * THREADS  The background thread (the cluster's executor) owns connections and runs all callbacks.
+ * Metadata is also read by the user's threads, under the cluster's mutex, inside the functions
+ * marked @thread any. */
+#ifndef CLIENT_CLUSTER_H
+#define CLIENT_CLUSTER_H
+
+#include "base/executor.h"
+#include "client/client_conf.h"
+#include "net/peer.h"
+
+struct cluster;
+
+/* Starts the thread. Borrows conf, which must outlive it. NULL with a line in err. */
+struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
+                              const char *client_id, char *err, size_t err_n);
+/* Fails what is pending with KAFKA_ERR_CLOSED, ends the thread, frees. Timers of others on its
+ * executor must be stopped before. @blocks */
+void cluster_stop(struct cluster *c);
+struct executor *cluster_executor(struct cluster *c);
+/* Runs fn(arg) on the background thread and waits for it. @blocks, not on that thread */
+void cluster_call(struct cluster *c, void (*fn)(void *arg), void *arg);
+
+/* ---- metadata ---- */
+struct leader_info {
+    int32_t leader; /* -1 unknown or none */
+    int32_t leader_epoch;
+};
+/* Starts following a topic (idempotent). create: allow_auto_topic_creation. @thread any */
+void cluster_follow_topic(struct cluster *c, const char *topic, bool create);
+/* Waits until the topic is known with more than `partition` partitions (-1: any). KAFKA_OK with
+ * *count, the topic's own error (UNKNOWN_TOPIC_OR_PARTITION only after `wait_ms`),
+ * INVALID_TOPIC_EXCEPTION, ... or TIMED_OUT. @thread any but the background thread; @blocks */
+kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t partition,
+                               int64_t wait_ms, int32_t *count);
+/* false when topic or partition are not known. @thread any */
+bool cluster_leader(struct cluster *c, const char *topic, int32_t partition,
+                    struct leader_info *out);
+/* Number of partitions, -1 when not known; and of those with a leader. @thread any */
+int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *available);
+/* Ask again soon: something was stale. @thread any */
+void cluster_refresh(struct cluster *c);
+/* Called on the background thread after each metadata update. One listener. */
+void cluster_on_metadata(struct cluster *c, void (*cb)(void *arg), void *arg);
+/* Lowest-level facts for admin: controller, nodes. @thread any */
+int32_t cluster_controller(struct cluster *c);
+
+/* ---- sending, on the background thread ---- */
+#define NODE_ANY (-1)
+#define NODE_CONTROLLER (-2)
+struct node;
+/* The node by id, or the least busy one. NULL: not known (a refresh has been asked for). */
+struct node *cluster_node(struct cluster *c, int32_t id);
+/* May something be sent now? false while its reconnect backoff runs; *wait_ms tells how long. */
+bool node_ready(struct node *n, int64_t *wait_ms);
+int node_in_flight(const struct node *n);
+int32_t node_id(const struct node *n);
+/* As peer_send. On a broken connection the backoff starts and metadata is refreshed. */
+void node_send(struct node *n, int16_t api_key, int min_version, int max_version,
+               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg);
+/* Client error of a peer status (-errno). */
+kafka_err_t client_err_of_status(int status);
+/* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. */
+int64_t cluster_backoff_ms(const struct cluster *c, int attempts);
+int64_t cluster_request_timeout(const struct cluster *c);
+
+/* ---- operations: one request, retried on the background thread until its outcome is final ---- */
+struct op {
+    /* set by the caller */
+    int32_t node; /* id, NODE_ANY or NODE_CONTROLLER */
+    int16_t api_key;
+    int min_version, max_version; /* -1: the table's */
+    const void *request;          /* borrowed until done */
+    /* Looks at the response (borrowed) and keeps what the caller wants. A retriable code
+     * (kafka_err_is_retriable, or NOT_CONTROLLER) means: again after a backoff, until the time is
+     * over, then that code is the result. */
+    kafka_err_t (*handle)(struct op *op, int version, const void *response);
+    void *arg;
+    /* private */
+    struct cluster *cluster;
+    struct task task;
+    struct timer timer;
+    struct list link;
+    int64_t deadline_ms;
+    int attempts;
+    kafka_err_t result;
+    bool done;
+};
+/* @thread any but the background thread; @blocks at most timeout_ms (< 0: without limit) */
+kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms);
+
+#endif

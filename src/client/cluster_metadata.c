@@ -1,0 +1,287 @@
+/* cluster_metadata.c - what a client knows of topics and leaders, and how it keeps that fresh.
+ *
+ * A refresh asks for all followed topics at once. One is in flight at a time; on failure it is
+ * repeated after the retry backoff; without need it is repeated after metadata.max.age.ms. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/cluster_private.h"
+#include "protocol/errors.h"
+#include "protocol/msg/metadata.h"
+
+static void refresh_now(struct cluster *c);
+
+static bool topic_meta_is(const struct hnode *n, const void *key)
+{
+    return strcmp(container_of(n, struct topic_meta, hnode)->name, key) == 0;
+}
+
+static struct topic_meta *find_topic(struct cluster *c, const char *name)
+{
+    struct hnode *n = hmap_find(&c->topics, hash_bytes(name, strlen(name)), topic_meta_is, name);
+    return n ? container_of(n, struct topic_meta, hnode) : NULL;
+}
+
+static void on_refresh_task(struct task *t)
+{
+    struct cluster *c = container_of(t, struct cluster, refresh_task);
+    pthread_mutex_lock(&c->lock);
+    c->refresh_wanted = false;
+    pthread_mutex_unlock(&c->lock);
+    if (!c->closing && !c->refresh_in_flight && c->refresh_failures == 0)
+        refresh_now(c);
+}
+
+static void on_refresh_timer(struct timer *t)
+{
+    refresh_now(container_of(t, struct cluster, refresh_timer));
+}
+
+void cluster_metadata_init(struct cluster *c)
+{
+    pthread_mutex_init(&c->lock, NULL);
+    client_cond_init(&c->changed);
+    hmap_init(&c->topics);
+    c->controller = -1;
+    task_init(&c->refresh_task, on_refresh_task);
+    timer_init(&c->refresh_timer, on_refresh_timer);
+}
+
+void cluster_metadata_free(struct cluster *c)
+{
+    for (struct hnode *n = hmap_first(&c->topics), *next; n; n = next) {
+        next = hmap_next(&c->topics, n);
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        free(t->name);
+        free(t->partitions);
+        free(t);
+    }
+    hmap_free(&c->topics);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+}
+
+static void want_refresh_locked(struct cluster *c)
+{
+    if (c->refresh_wanted)
+        return;
+    c->refresh_wanted = true;
+    executor_post(c->ex, &c->refresh_task);
+}
+
+void cluster_refresh(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    want_refresh_locked(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static struct topic_meta *follow_locked(struct cluster *c, const char *topic, bool create)
+{
+    struct topic_meta *t = find_topic(c, topic);
+    if (t)
+        return t;
+    t = calloc(1, sizeof *t);
+    if (!t || !(t->name = str_dup(str_of(topic))) ||
+        hmap_put(&c->topics, &t->hnode, hash_bytes(topic, strlen(topic))) < 0) {
+        if (t)
+            free(t->name);
+        free(t);
+        return NULL;
+    }
+    t->create = create;
+    t->err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    want_refresh_locked(c);
+    return t;
+}
+
+void cluster_follow_topic(struct cluster *c, const char *topic, bool create)
+{
+    pthread_mutex_lock(&c->lock);
+    follow_locked(c, topic, create);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Errors of a topic that waiting will not heal. */
+static bool is_final(kafka_err_t err)
+{
+    return err == KERR_INVALID_TOPIC_EXCEPTION || err == KERR_TOPIC_AUTHORIZATION_FAILED ||
+           err == KERR_INVALID_REPLICATION_FACTOR || err == KERR_UNKNOWN_TOPIC_ID;
+}
+
+kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t partition,
+                               int64_t wait_ms, int32_t *count)
+{
+    int64_t deadline = client_deadline(wait_ms);
+    kafka_err_t err;
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = follow_locked(c, topic, c->scope == SCOPE_PRODUCER);
+    for (;;) {
+        err = t ? t->err : KAFKA_ERR_NO_MEMORY;
+        if (err == KAFKA_OK && partition < t->partitions_n)
+            break;
+        if (!t || is_final(err) ||
+            (err == KERR_UNKNOWN_TOPIC_OR_PARTITION && t->answered && !t->create))
+            break;
+        if (!client_cond_wait(&c->changed, &c->lock, deadline)) {
+            err = err == KAFKA_OK || !t->answered ? KAFKA_ERR_TIMED_OUT : err;
+            break;
+        }
+    }
+    if (err == KAFKA_OK && count)
+        *count = t->partitions_n;
+    pthread_mutex_unlock(&c->lock);
+    return err;
+}
+
+bool cluster_leader(struct cluster *c, const char *topic, int32_t partition,
+                    struct leader_info *out)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    bool known = t && t->err == KAFKA_OK && partition >= 0 && partition < t->partitions_n;
+    if (known)
+        *out = t->partitions[partition];
+    pthread_mutex_unlock(&c->lock);
+    return known;
+}
+
+int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *available)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    int32_t n = t && t->err == KAFKA_OK ? t->partitions_n : -1;
+    if (available) {
+        *available = 0;
+        for (int32_t i = 0; i < n; i++)
+            *available += t->partitions[i].leader >= 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+int32_t cluster_controller(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    int32_t id = c->controller;
+    pthread_mutex_unlock(&c->lock);
+    return id;
+}
+
+void cluster_on_metadata(struct cluster *c, void (*cb)(void *arg), void *arg)
+{
+    c->on_metadata = cb;
+    c->on_metadata_arg = arg;
+}
+
+static bool take_partitions(struct topic_meta *t, const struct metadata_response_topic *from)
+{
+    struct leader_info *made = calloc((size_t)from->partitions.n + 1, sizeof *made);
+    if (!made)
+        return false;
+    for (int32_t i = 0; i < from->partitions.n; i++)
+        made[i] = (struct leader_info){-1, -1};
+    bool leaderless = false;
+    for (int32_t i = 0; i < from->partitions.n; i++) {
+        const struct metadata_response_partition *p = &from->partitions.v[i];
+        if (p->partition_index < 0 || p->partition_index >= from->partitions.n)
+            continue;
+        struct leader_info *to = &made[p->partition_index];
+        *to = (struct leader_info){p->leader_id, p->leader_epoch};
+        /* An answer with an older epoch comes from a broker that lags: what we know stands. */
+        if (p->partition_index < t->partitions_n && to->leader_epoch >= 0 &&
+            to->leader_epoch < t->partitions[p->partition_index].leader_epoch &&
+            uuid_eq(t->id, from->topic_id))
+            *to = t->partitions[p->partition_index];
+        leaderless |= to->leader < 0;
+    }
+    free(t->partitions);
+    t->partitions = made;
+    t->partitions_n = from->partitions.n;
+    t->id = from->topic_id;
+    return !leaderless;
+}
+
+/* true when all followed topics are known and have their leaders. */
+static bool take_topics(struct cluster *c, const struct metadata_response *m)
+{
+    bool complete = true;
+    pthread_mutex_lock(&c->lock);
+    c->controller = m->controller_id;
+    for (int32_t i = 0; i < m->topics.n; i++) {
+        const struct metadata_response_topic *from = &m->topics.v[i];
+        char name[256];
+        if (from->name.len < 0 || from->name.len > 255)
+            continue;
+        memcpy(name, from->name.p, (size_t)from->name.len);
+        name[from->name.len] = 0;
+        struct topic_meta *t = find_topic(c, name);
+        if (!t)
+            continue;
+        t->answered = true;
+        t->err = from->error_code;
+        if (t->err == KAFKA_OK)
+            complete &= take_partitions(t, from);
+        else
+            complete &= is_final(t->err) || !t->create;
+    }
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    return complete;
+}
+
+static void on_metadata(void *arg, int status, int version, const void *response)
+{
+    struct cluster *c = arg;
+    c->refresh_in_flight = false;
+    if (c->closing)
+        return;
+    bool complete = false;
+    if (status == 0) {
+        cluster_set_nodes(c, response);
+        complete = take_topics(c, response);
+    }
+    int64_t next = c->metadata_max_age_ms;
+    if (complete)
+        c->refresh_failures = 0;
+    else
+        next = cluster_backoff_ms(c, c->refresh_failures++);
+    executor_timer_start(c->ex, &c->refresh_timer, next);
+    if (status == 0 && c->on_metadata)
+        c->on_metadata(c->on_metadata_arg);
+}
+
+/* The followed topics as a request; topics that may be created and others go together only if all
+ * agree, and a topic that must not be created wins. The array is malloc'ed. */
+static bool make_request(struct cluster *c, struct metadata_request *req)
+{
+    metadata_request_init(req);
+    req->allow_auto_topic_creation = true;
+    pthread_mutex_lock(&c->lock);
+    req->topics.v = calloc(c->topics.n + 1, sizeof *req->topics.v);
+    for (struct hnode *n = hmap_first(&c->topics); req->topics.v && n;
+         n = hmap_next(&c->topics, n)) {
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        req->topics.v[req->topics.n++].name =
+            str_of(t->name); /* topics are never dropped: the name stays */
+        req->allow_auto_topic_creation &= t->create;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return req->topics.v != NULL;
+}
+
+static void refresh_now(struct cluster *c)
+{
+    struct metadata_request req;
+    if (c->closing || c->refresh_in_flight)
+        return;
+    struct node *n = cluster_node(c, NODE_ANY);
+    if (!n || !make_request(c, &req)) {
+        executor_timer_start(c->ex, &c->refresh_timer, cluster_backoff_ms(c, 0));
+        return;
+    }
+    c->refresh_in_flight = true;
+    /* v1 and up: there an empty list means no topics; v0 would send all of them. */
+    node_send(n, API_METADATA, 1, -1, &req, c->request_timeout_ms, true, on_metadata, c);
+    free(req.topics.v);
+}

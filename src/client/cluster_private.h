@@ -1,0 +1,78 @@
+/* cluster_private.h - the inside of struct cluster, for cluster*.c and op.c only. */
+#ifndef CLIENT_CLUSTER_PRIVATE_H
+#define CLIENT_CLUSTER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/hmap.h"
+#include "base/uv_executor.h"
+#include "client/cluster.h"
+
+struct node {
+    struct list link; /* cluster.nodes or cluster.bootstrap */
+    struct cluster *cluster;
+    int32_t id; /* -1: a bootstrap address */
+    char *host;
+    int port;
+    struct peer *peer; /* made when first used */
+    int in_flight;
+    int failures; /* in a row */
+    int64_t retry_at_ms;
+};
+
+struct topic_meta {
+    struct hnode hnode; /* cluster.topics, by name */
+    char *name;
+    bool create;
+    kafka_err_t err; /* KAFKA_OK when known */
+    bool answered;   /* some metadata answer named it */
+    struct uuid id;
+    int32_t partitions_n;
+    struct leader_info *partitions;
+};
+
+struct cluster {
+    const kafka_conf_t *conf;
+    enum client_scope scope;
+    struct uv_executor *uv;
+    struct executor *ex;
+    struct peer_options peer_options;
+    char *client_id;
+    int64_t request_timeout_ms, backoff_ms, backoff_max_ms, reconnect_ms, reconnect_max_ms,
+        metadata_max_age_ms;
+
+    /* Background thread only. */
+    struct list nodes, bootstrap;
+    struct list ops; /* unfinished operations */
+    struct timer refresh_timer;
+    bool refresh_in_flight;
+    int refresh_failures;
+    bool closing;
+    void (*on_metadata)(void *arg);
+    void *on_metadata_arg;
+    unsigned random;
+
+    /* Protected by lock; `changed` is signalled at each metadata update. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct hmap topics;
+    int32_t controller;
+    bool refresh_wanted; /* a task is on its way */
+    struct task refresh_task;
+};
+
+void cluster_metadata_init(struct cluster *c);
+void cluster_metadata_free(struct cluster *c);
+/* Background thread: nodes as a Metadata answer lists them. */
+struct metadata_response;
+void cluster_set_nodes(struct cluster *c, const struct metadata_response *m);
+void cluster_fail_ops(struct cluster *c);
+unsigned cluster_random(struct cluster *c);
+/* Condition variables here wait on the monotonic clock. */
+void client_cond_init(pthread_cond_t *cond);
+/* false when deadline_ms (monotonic; INT64_MAX = none) has passed. */
+bool client_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ms);
+int64_t client_deadline(int64_t timeout_ms);
+int64_t client_now_ms(void);
+
+#endif

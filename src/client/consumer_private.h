@@ -1,0 +1,103 @@
+/* consumer_private.h - the inside of a consumer.
+ *
+ * THREADS  `lock` guards everything here but what is marked. The background thread (fetcher.c)
+ * sends requests and queues what comes back; the user's thread (consumer.c) takes records from the
+ * queues. STALE    Each partition has a generation that rises with every seek and reassignment; an
+ * answer to a request of an earlier generation is thrown away. */
+#ifndef CLIENT_CONSUMER_PRIVATE_H
+#define CLIENT_CONSUMER_PRIVATE_H
+
+#include <kafka/consumer.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/cluster.h"
+#include "protocol/record_batch.h"
+
+enum cpart_state {
+    CPART_START, /* no position yet: auto.offset.reset decides */
+    CPART_RESET, /* position is being looked up: reset_to */
+    CPART_FETCH, /* has a position */
+};
+
+/* Records of one partition as one answer brought them; shared by the queue and the message sets
+ * made from it. */
+struct fetched {
+    struct list link; /* cpart.queue */
+    atomic_int refs;
+    uint8_t *bytes;
+    size_t len;
+    int64_t next_offset; /* behind the last whole batch */
+    int64_t from_offset; /* records below are not for us */
+    /* user's thread */
+    size_t at;                  /* next entry in bytes */
+    struct batch head;          /* of the open entry */
+    struct record_iter *iter;   /* the open entry's, also the last of iters */
+    struct record_iter **iters; /* kept open: messages point into them */
+    int iters_n, iters_cap;
+    /* read_committed: aborted transactions by first offset; producers inside one now */
+    struct aborted_entry {
+        int64_t producer_id, first_offset;
+        bool begun, ended;
+    } * aborted;
+    int aborted_n;
+};
+
+struct cpart {
+    struct list link; /* consumer.parts */
+    int refs;         /* the list's and one per request under way */
+    char *topic;
+    int32_t partition;
+    enum cpart_state state;
+    uint64_t generation;
+    int64_t reset_to;
+    int64_t position; /* next record to hand out */
+    int64_t fetch_at; /* next record to ask for */
+    int32_t epoch;    /* leader epoch of the last batch taken */
+    bool paused, busy /* a request is under way */, revoked;
+    int attempts;
+    int64_t retry_at_ms;
+    struct list queue; /* of struct fetched */
+    int queue_n;
+};
+
+struct kafka_consumer {
+    struct cluster *cluster;
+    kafka_conf_t *conf;
+    int64_t reset_to; /* LIST_* timestamp of auto.offset.reset, 0 = none */
+    bool read_committed, check_crcs;
+    int max_poll_records;
+    int32_t fetch_min_bytes, fetch_max_bytes, fetch_max_wait_ms, partition_max_bytes;
+    int64_t api_timeout_ms;
+    const char *rack;
+
+    pthread_mutex_t lock;
+    pthread_cond_t news; /* records, an error, a position, a wakeup */
+    struct list parts;
+    int requests; /* fetches under way, per node at most one */
+    bool wake_posted, woken;
+    kafka_err_t error; /* to be told by the next poll */
+
+    /* background thread */
+    struct task wake_task;
+    struct timer timer;
+    struct list fetches; /* under way */
+    bool closing;
+};
+
+enum { CPART_QUEUE_MAX = 2 }; /* answers kept per partition: one being read, one ahead */
+
+/* fetcher.c */
+void fetcher_init(kafka_consumer_t *c);
+void fetcher_wake(kafka_consumer_t *c); /* lock held */
+void fetcher_stop(void *consumer);      /* background thread */
+void cpart_unref(struct cpart *p);      /* lock held */
+void cpart_drop_queue(struct cpart *p); /* lock held */
+void fetched_unref(struct fetched *f);
+
+/* fetched.c: the next record for the application. 1: *r and *head filled; 0: none left; negative:
+ * kafka_err_t, the rest of the set cannot be read. */
+int fetched_next(struct fetched *f, bool check_crcs, struct record *r, struct batch *head);
+
+#endif

@@ -1,0 +1,117 @@
+/* fetched.c - walking the records of one fetch answer: whole batches, checks, control batches,
+ * aborted transactions. */
+#include <stdlib.h>
+
+#include "client/consumer_private.h"
+#include "protocol/errors.h"
+
+void fetched_unref(struct fetched *f)
+{
+    if (!f || atomic_fetch_sub(&f->refs, 1) != 1)
+        return;
+    for (int i = 0; i < f->iters_n; i++)
+        record_iter_close(f->iters[i]);
+    free(f->iters);
+    free(f->aborted);
+    free(f->bytes);
+    free(f);
+}
+
+/* Control record: is it the end (abort) of this producer's transaction? */
+static bool is_abort_marker(const struct batch *b)
+{
+    struct record_iter *it;
+    struct record r;
+    bool abort_marker = false;
+    if (record_iter_open(b, &it) < 0)
+        return false;
+    if (record_iter_next(it, &r) == 1 && r.key.len >= 4)
+        abort_marker = get_be16(r.key.p + 2) == 0;
+    record_iter_close(it);
+    return abort_marker;
+}
+
+/* Is the batch part of an aborted transaction? Entries begin when a batch reaches their first
+ * offset and end with the producer's abort marker. */
+static bool is_aborted(struct fetched *f, const struct batch *b)
+{
+    bool inside = false;
+    for (int i = 0; i < f->aborted_n; i++) {
+        struct aborted_entry *e = &f->aborted[i];
+        e->begun |= e->first_offset <= b->last_offset;
+        inside |= e->begun && !e->ended && e->producer_id == b->producer_id;
+    }
+    if (!inside || !batch_is_control(b))
+        return inside && batch_is_transactional(b);
+    if (is_abort_marker(b)) {
+        for (int i = 0; i < f->aborted_n; i++)
+            if (f->aborted[i].begun && !f->aborted[i].ended &&
+                f->aborted[i].producer_id == b->producer_id) {
+                f->aborted[i].ended = true;
+                break;
+            }
+    }
+    return true;
+}
+
+static int open_iter(struct fetched *f, const struct batch *b)
+{
+    if (f->iters_n == f->iters_cap) {
+        int cap = f->iters_cap ? 2 * f->iters_cap : 8;
+        struct record_iter **grown = realloc(f->iters, (size_t)cap * sizeof *grown);
+        if (!grown)
+            return KAFKA_ERR_NO_MEMORY;
+        f->iters = grown;
+        f->iters_cap = cap;
+    }
+    if (record_iter_open(b, &f->iter) < 0) {
+        f->iter = NULL;
+        return KERR_CORRUPT_MESSAGE;
+    }
+    f->iters[f->iters_n++] = f->iter;
+    return KAFKA_OK;
+}
+
+/* Opens the next entry with records for us. 1, 0 at the end, or minus an error. */
+static int next_entry(struct fetched *f, bool check_crcs)
+{
+    for (;;) {
+        struct batch *b = &f->head;
+        size_t left = f->len - f->at;
+        switch (batch_decode(f->bytes + f->at, left, left, b)) {
+        case BATCH_END:
+            return 0;
+        case BATCH_CORRUPT:
+            return -KERR_CORRUPT_MESSAGE;
+        case BATCH_OK:
+            break;
+        }
+        if (check_crcs && !batch_crc_ok(b))
+            return -KERR_CORRUPT_MESSAGE;
+        f->at += b->size;
+        if (b->last_offset < f->from_offset || is_aborted(f, b) || batch_is_control(b))
+            continue;
+        int err = open_iter(f, b);
+        return err == KAFKA_OK ? 1 : err > 0 ? -err : err;
+    }
+}
+
+int fetched_next(struct fetched *f, bool check_crcs, struct record *r, struct batch *head)
+{
+    for (;;) {
+        if (!f->iter) {
+            int rc = next_entry(f, check_crcs);
+            if (rc <= 0)
+                return rc;
+        }
+        int rc = record_iter_next(f->iter, r);
+        if (rc < 0)
+            return -KERR_CORRUPT_MESSAGE;
+        if (rc == 0) {
+            f->iter = NULL;
+        } else if (r->offset >= f->from_offset) {
+            *head = f->head;
+            return 1;
+        }
+    }
+}

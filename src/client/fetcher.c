@@ -1,0 +1,480 @@
+/* fetcher.c - the consumer's background work: finding positions, one Fetch per broker under way,
+ * queueing what comes. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/consumer_private.h"
+#include "protocol/errors.h"
+#include "protocol/msg/fetch.h"
+#include "protocol/msg/list_offsets.h"
+
+enum { LOOK_AGAIN_MS = 100 };
+
+struct fetch_send { /* a Fetch or ListOffsets request under way; counts as the node's one */
+    struct list link;
+    kafka_consumer_t *c;
+    struct node *node;
+    bool lookup; /* ListOffsets */
+    struct cpart **parts;
+    uint64_t *generations;
+    int n, cap;
+};
+
+static void fetcher_run(kafka_consumer_t *c);
+
+void cpart_drop_queue(struct cpart *p)
+{
+    while (!list_empty(&p->queue))
+        fetched_unref(list_entry(list_pop(&p->queue), struct fetched, link));
+    p->queue_n = 0;
+}
+
+void cpart_unref(struct cpart *p)
+{
+    if (--p->refs > 0)
+        return;
+    cpart_drop_queue(p);
+    free(p->topic);
+    free(p);
+}
+
+static void send_free(struct fetch_send *s)
+{
+    free(s->parts);
+    free(s->generations);
+    free(s);
+}
+
+/* ---- choosing ---- */
+
+static bool send_add(struct fetch_send *s, struct cpart *p)
+{
+    if (s->n == s->cap) {
+        int cap = s->cap ? 2 * s->cap : 8;
+        struct cpart **parts = realloc(s->parts, (size_t)cap * sizeof *parts);
+        if (parts)
+            s->parts = parts;
+        uint64_t *generations = realloc(s->generations, (size_t)cap * sizeof *generations);
+        if (generations)
+            s->generations = generations;
+        if (!parts || !generations)
+            return false;
+        s->cap = cap;
+    }
+    s->parts[s->n] = p;
+    s->generations[s->n++] = p->generation;
+    p->refs++;
+    p->busy = true;
+    return true;
+}
+
+static struct fetch_send *send_for(kafka_consumer_t *c, struct list *sends, struct node *n,
+                                   bool lookup)
+{
+    list_each (it, sends) {
+        struct fetch_send *s = list_entry(it, struct fetch_send, link);
+        if (s->node == n && s->lookup == lookup)
+            return s;
+    }
+    struct fetch_send *s = calloc(1, sizeof *s);
+    if (s) {
+        s->c = c;
+        s->node = n;
+        s->lookup = lookup;
+        list_push_back(sends, &s->link);
+    }
+    return s;
+}
+
+static bool fetching_from(kafka_consumer_t *c, struct node *n)
+{
+    list_each (it, &c->fetches) {
+        struct fetch_send *s = list_entry(it, struct fetch_send, link);
+        if (s->node == n && !s->lookup)
+            return true;
+    }
+    return false;
+}
+
+/* Does the partition want a request now? Lock held. */
+static bool wants(kafka_consumer_t *c, struct cpart *p, int64_t now, int64_t *wait_ms)
+{
+    if (p->busy || p->state == CPART_START)
+        return false;
+    if (p->state == CPART_FETCH && (p->paused || p->queue_n >= CPART_QUEUE_MAX))
+        return false;
+    if (p->retry_at_ms > now) {
+        *wait_ms = p->retry_at_ms - now < *wait_ms ? p->retry_at_ms - now : *wait_ms;
+        return false;
+    }
+    (void)c;
+    return true;
+}
+
+static void begin_reset(kafka_consumer_t *c, struct cpart *p)
+{
+    if (c->reset_to == 0) {
+        c->error = KAFKA_ERR_NO_OFFSET;
+        pthread_cond_broadcast(&c->news);
+        return;
+    }
+    p->state = CPART_RESET;
+    p->reset_to = c->reset_to;
+}
+
+static void collect(kafka_consumer_t *c, int64_t now, struct list *sends, int64_t *wait_ms)
+{
+    bool unknown = false;
+    list_each (it, &c->parts) {
+        struct cpart *p = list_entry(it, struct cpart, link);
+        struct leader_info leader;
+        int64_t wait;
+        if (p->state == CPART_START && c->error == KAFKA_OK)
+            begin_reset(c, p);
+        if (!wants(c, p, now, wait_ms))
+            continue;
+        struct node *n = NULL;
+        if (cluster_leader(c->cluster, p->topic, p->partition, &leader) && leader.leader >= 0)
+            n = cluster_node(c->cluster, leader.leader);
+        if (!n || !node_ready(n, &wait)) {
+            unknown |= !n;
+            *wait_ms = *wait_ms < LOOK_AGAIN_MS ? *wait_ms : LOOK_AGAIN_MS;
+            continue;
+        }
+        bool lookup = p->state == CPART_RESET;
+        if (!lookup && fetching_from(c, n))
+            continue; /* its answer runs us again */
+        struct fetch_send *s = send_for(c, sends, n, lookup);
+        if (s)
+            send_add(s, p);
+    }
+    if (unknown)
+        cluster_refresh(c->cluster);
+}
+
+/* ---- answers ---- */
+
+/* Hands each partition's part of an answer to `take` if it is still wanted; ends the request. */
+static bool still_wanted(struct fetch_send *s, int i)
+{
+    return !s->parts[i]->revoked && s->parts[i]->generation == s->generations[i];
+}
+
+static void try_later(kafka_consumer_t *c, struct cpart *p)
+{
+    p->retry_at_ms = executor_now_ms(cluster_executor(c->cluster)) +
+                     cluster_backoff_ms(c->cluster, p->attempts++);
+}
+
+static void tell_error(kafka_consumer_t *c, kafka_err_t err)
+{
+    c->error = err;
+    pthread_cond_broadcast(&c->news);
+}
+
+/* A partition's error: what heals by itself is tried again, the rest is told. Lock held. */
+static void on_part_error(kafka_consumer_t *c, struct cpart *p, kafka_err_t err, bool *refresh)
+{
+    if (err == KERR_OFFSET_OUT_OF_RANGE) {
+        if (p->queue_n == 0 && p->fetch_at == p->position)
+            p->state = CPART_START;
+        else
+            try_later(c, p); /* records in the queue come first */
+        return;
+    }
+    try_later(c, p);
+    if (kafka_err_is_retriable(err) && err != KERR_CORRUPT_MESSAGE)
+        *refresh = true;
+    else
+        tell_error(c, err);
+}
+
+static void finish_send(struct fetch_send *s, bool refresh)
+{
+    kafka_consumer_t *c = s->c;
+    pthread_mutex_lock(&c->lock);
+    list_remove(&s->link);
+    for (int i = 0; i < s->n; i++) {
+        s->parts[i]->busy = false;
+        cpart_unref(s->parts[i]);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (refresh)
+        cluster_refresh(c->cluster);
+    send_free(s);
+    if (!c->closing)
+        fetcher_run(c);
+}
+
+static const struct list_offsets_response_partition *
+find_lookup(const struct list_offsets_response *m, const struct cpart *p)
+{
+    for (int32_t t = 0; m && t < m->topics.n; t++)
+        for (int32_t k = 0; k < m->topics.v[t].partitions.n; k++)
+            if (m->topics.v[t].partitions.v[k].partition_index == p->partition &&
+                str_eqz(m->topics.v[t].name, p->topic))
+                return &m->topics.v[t].partitions.v[k];
+    return NULL;
+}
+
+static void on_lookup(void *arg, int status, int version, const void *response)
+{
+    struct fetch_send *s = arg;
+    kafka_consumer_t *c = s->c;
+    bool refresh = false;
+    pthread_mutex_lock(&c->lock);
+    for (int i = 0; i < s->n; i++) {
+        struct cpart *p = s->parts[i];
+        const struct list_offsets_response_partition *r = find_lookup(response, p);
+        kafka_err_t err = status ? client_err_of_status(status)
+                          : r    ? r->error_code
+                                 : KAFKA_ERR_BAD_RESPONSE;
+        if (!still_wanted(s, i))
+            continue;
+        if (err != KAFKA_OK) {
+            on_part_error(c, p, err, &refresh);
+            continue;
+        }
+        p->position = p->fetch_at = r->offset;
+        p->state = CPART_FETCH;
+        p->attempts = 0;
+        pthread_cond_broadcast(&c->news);
+    }
+    pthread_mutex_unlock(&c->lock);
+    finish_send(s, refresh);
+}
+
+static const struct fetch_response_partition *find_fetch(const struct fetch_response *m,
+                                                         const struct cpart *p)
+{
+    for (int32_t t = 0; m && t < m->responses.n; t++)
+        for (int32_t k = 0; k < m->responses.v[t].partitions.n; k++)
+            if (m->responses.v[t].partitions.v[k].partition_index == p->partition &&
+                str_eqz(m->responses.v[t].topic, p->topic))
+                return &m->responses.v[t].partitions.v[k];
+    return NULL;
+}
+
+/* Offset behind the last whole entry; `from` when there is none. */
+static int64_t end_of(const uint8_t *p, size_t n, int64_t from, int32_t *epoch)
+{
+    struct batch b;
+    for (size_t at = 0; batch_decode(p + at, n - at, n - at, &b) == BATCH_OK; at += b.size) {
+        from = b.last_offset + 1;
+        *epoch = b.leader_epoch;
+    }
+    return from;
+}
+
+static bool copy_aborted(struct fetched *f, const struct fetch_response_partition *r)
+{
+    if (r->aborted_transactions.n <= 0)
+        return true;
+    f->aborted = calloc((size_t)r->aborted_transactions.n, sizeof *f->aborted);
+    if (!f->aborted)
+        return false;
+    f->aborted_n = r->aborted_transactions.n;
+    for (int i = 0; i < f->aborted_n; i++) {
+        f->aborted[i].producer_id = r->aborted_transactions.v[i].producer_id;
+        f->aborted[i].first_offset = r->aborted_transactions.v[i].first_offset;
+    }
+    return true;
+}
+
+/* Queues the records. Lock held. */
+static void take_records(kafka_consumer_t *c, struct cpart *p,
+                         const struct fetch_response_partition *r)
+{
+    if (r->records.len <= 0)
+        return;
+    struct fetched *f = calloc(1, sizeof *f);
+    if (!f || !(f->bytes = malloc((size_t)r->records.len)) || !copy_aborted(f, r)) {
+        if (f)
+            free(f->bytes);
+        free(f);
+        tell_error(c, KAFKA_ERR_NO_MEMORY);
+        return;
+    }
+    atomic_init(&f->refs, 1);
+    memcpy(f->bytes, r->records.p, (size_t)r->records.len);
+    f->len = (size_t)r->records.len;
+    f->from_offset = p->fetch_at;
+    f->next_offset = end_of(f->bytes, f->len, p->fetch_at, &p->epoch);
+    if (f->next_offset ==
+        p->fetch_at) { /* not one whole batch: too large for an old broker's limits */
+        fetched_unref(f);
+        tell_error(c, KERR_MESSAGE_TOO_LARGE);
+        try_later(c, p);
+        return;
+    }
+    p->fetch_at = f->next_offset;
+    p->queue_n++;
+    list_push_back(&p->queue, &f->link);
+    pthread_cond_broadcast(&c->news);
+}
+
+static void on_fetched(void *arg, int status, int version, const void *response)
+{
+    struct fetch_send *s = arg;
+    kafka_consumer_t *c = s->c;
+    const struct fetch_response *m = response;
+    bool refresh = false;
+    pthread_mutex_lock(&c->lock);
+    for (int i = 0; i < s->n; i++) {
+        struct cpart *p = s->parts[i];
+        const struct fetch_response_partition *r = find_fetch(m, p);
+        kafka_err_t err = status          ? client_err_of_status(status)
+                          : m->error_code ? m->error_code
+                          : r             ? r->error_code
+                                          : KAFKA_ERR_BAD_RESPONSE;
+        if (!still_wanted(s, i))
+            continue;
+        if (err != KAFKA_OK) {
+            on_part_error(c, p, err, &refresh);
+            continue;
+        }
+        p->attempts = 0;
+        take_records(c, p, r);
+    }
+    pthread_mutex_unlock(&c->lock);
+    finish_send(s, refresh);
+}
+
+/* ---- requests ---- */
+
+static bool fill_lookup(struct fetch_send *s, struct arena *a, struct list_offsets_request *req)
+{
+    list_offsets_request_init(req);
+    req->replica_id = -1;
+    req->isolation_level = s->c->read_committed;
+    req->topics.v = list_offsets_request_topic_new(a, s->n);
+    for (int i = 0; req->topics.v && i < s->n; i++) {
+        struct list_offsets_request_topic *t = &req->topics.v[i];
+        t->name = str_of(s->parts[i]->topic);
+        t->partitions.v = list_offsets_request_partition_new(a, 1);
+        if (!t->partitions.v)
+            return false;
+        t->partitions.n = 1;
+        t->partitions.v[0].partition_index = s->parts[i]->partition;
+        t->partitions.v[0].timestamp = s->parts[i]->reset_to;
+        req->topics.n++;
+    }
+    return req->topics.v != NULL;
+}
+
+/* Partitions one after the other; neighbours of one topic share its entry. */
+static bool fill_fetch(struct fetch_send *s, struct arena *a, struct fetch_request *req)
+{
+    kafka_consumer_t *c = s->c;
+    fetch_request_init(req);
+    req->replica_id = -1;
+    req->max_wait_ms = c->fetch_max_wait_ms;
+    req->min_bytes = c->fetch_min_bytes;
+    req->max_bytes = c->fetch_max_bytes;
+    req->isolation_level = c->read_committed;
+    req->rack_id = str_of(c->rack ? c->rack : "");
+    req->topics.v = fetch_request_topic_new(a, s->n);
+    struct fetch_request_partition *parts = fetch_request_partition_new(a, s->n);
+    if (!req->topics.v || !parts)
+        return false;
+    for (int i = 0; i < s->n; i++) {
+        struct cpart *p = s->parts[i];
+        struct fetch_request_topic *t = req->topics.n ? &req->topics.v[req->topics.n - 1] : NULL;
+        if (!t || !str_eqz(t->topic, p->topic)) {
+            t = &req->topics.v[req->topics.n++];
+            t->topic = str_of(p->topic);
+            t->partitions.v = &parts[i];
+        }
+        parts[i].partition = p->partition;
+        parts[i].fetch_offset = p->fetch_at;
+        parts[i].partition_max_bytes = c->partition_max_bytes;
+        t->partitions.n++;
+    }
+    return true;
+}
+
+static void send_off(struct fetch_send *s)
+{
+    kafka_consumer_t *c = s->c;
+    struct arena a;
+    int64_t timeout = cluster_request_timeout(c->cluster);
+    arena_init(&a, 0);
+    list_push_back(&c->fetches, &s->link);
+    union {
+        struct list_offsets_request lookup;
+        struct fetch_request fetch;
+    } req;
+    pthread_mutex_lock(&c->lock);
+    bool ok = s->lookup ? fill_lookup(s, &a, &req.lookup) : fill_fetch(s, &a, &req.fetch);
+    pthread_mutex_unlock(&c->lock);
+    if (!ok)
+        (s->lookup ? on_lookup : on_fetched)(s, -ENOMEM, 0, NULL);
+    else if (s->lookup)
+        node_send(s->node, API_LIST_OFFSETS, 1, -1, &req.lookup, timeout, true, on_lookup, s);
+    else /* 12 is the last version that names topics by name */
+        node_send(s->node, API_FETCH, 0, 12, &req.fetch, timeout, true, on_fetched, s);
+    arena_free(&a);
+}
+
+static void fetcher_run(kafka_consumer_t *c)
+{
+    int64_t wait = INT64_MAX;
+    struct list sends = LIST_INIT(sends);
+    if (c->closing)
+        return;
+    pthread_mutex_lock(&c->lock);
+    collect(c, executor_now_ms(cluster_executor(c->cluster)), &sends, &wait);
+    pthread_mutex_unlock(&c->lock);
+    while (!list_empty(&sends)) {
+        struct fetch_send *s = list_entry(list_pop(&sends), struct fetch_send, link);
+        if (s->n > 0)
+            send_off(s);
+        else
+            send_free(s);
+    }
+    if (wait != INT64_MAX && !c->closing)
+        executor_timer_start(cluster_executor(c->cluster), &c->timer, wait);
+}
+
+static void on_wake(struct task *t)
+{
+    kafka_consumer_t *c = container_of(t, kafka_consumer_t, wake_task);
+    pthread_mutex_lock(&c->lock);
+    c->wake_posted = false;
+    pthread_mutex_unlock(&c->lock);
+    fetcher_run(c);
+}
+
+static void on_timer(struct timer *t)
+{
+    fetcher_run(container_of(t, kafka_consumer_t, timer));
+}
+
+static void on_metadata(void *arg)
+{
+    fetcher_run(arg);
+}
+
+void fetcher_init(kafka_consumer_t *c)
+{
+    list_init(&c->fetches);
+    task_init(&c->wake_task, on_wake);
+    timer_init(&c->timer, on_timer);
+    cluster_on_metadata(c->cluster, on_metadata, c);
+}
+
+void fetcher_wake(kafka_consumer_t *c)
+{
+    if (c->wake_posted)
+        return;
+    c->wake_posted = true;
+    executor_post(cluster_executor(c->cluster), &c->wake_task);
+}
+
+void fetcher_stop(void *consumer)
+{
+    kafka_consumer_t *c = consumer;
+    c->closing = true;
+    executor_timer_stop(cluster_executor(c->cluster), &c->timer);
+    cluster_on_metadata(c->cluster, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* producer.c - the public face of the producer. See kafka/producer.h; the work is in accumulator.c
+ * and sender.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "client/cluster_private.h"
+#include "client/producer_private.h"
+#include "protocol/errors.h"
+
+static int64_t conf_int(const kafka_producer_t *p, const char *key)
+{
+    return client_conf_int(p->conf, SCOPE_PRODUCER, key);
+}
+
+static const char *conf_string(const kafka_producer_t *p, const char *key)
+{
+    return client_conf_string(p->conf, SCOPE_PRODUCER, key);
+}
+
+static int compression_level(const kafka_producer_t *p, enum codec codec)
+{
+    static const char *const keys[CODECS] = {[CODEC_GZIP] = "compression.gzip.level",
+                                             [CODEC_LZ4] = "compression.lz4.level",
+                                             [CODEC_ZSTD] = "compression.zstd.level"};
+    return keys[codec] && client_conf_is_set(p->conf, keys[codec]) ? (int)conf_int(p, keys[codec])
+                                                                   : CODEC_LEVEL_DEFAULT;
+}
+
+/* Idempotence needs acks=all, retries and at most 5 in flight: an error when it was asked for, off
+ * otherwise. */
+static bool read_idempotence(kafka_producer_t *p, char *err, size_t err_n)
+{
+    const char *broken = p->acks != -1     ? "acks=all"
+                         : p->retries == 0 ? "retries above 0"
+                         : p->max_in_flight > 5
+                             ? "max.in.flight.requests.per.connection of at most 5"
+                             : NULL;
+    bool wanted = client_conf_bool(p->conf, SCOPE_PRODUCER, "enable.idempotence");
+    p->idempotence = wanted && !broken ? IDEMPOTENCE_NEEDS_ID : IDEMPOTENCE_OFF;
+    if (!wanted || !broken || !client_conf_is_set(p->conf, "enable.idempotence"))
+        return true;
+    snprintf(err, err_n, "enable.idempotence=true needs %s", broken);
+    return false;
+}
+
+static bool read_timeouts(kafka_producer_t *p, char *err, size_t err_n)
+{
+    int64_t least = p->linger_ms + conf_int(p, "request.timeout.ms");
+    if (p->delivery_timeout_ms >= least)
+        return true;
+    if (!client_conf_is_set(p->conf, "delivery.timeout.ms")) {
+        p->delivery_timeout_ms = least;
+        return true;
+    }
+    snprintf(err, err_n,
+             "delivery.timeout.ms=%lld: must be at least linger.ms + request.timeout.ms (%lld)",
+             (long long)p->delivery_timeout_ms, (long long)least);
+    return false;
+}
+
+static bool read_settings(kafka_producer_t *p, char *err, size_t err_n)
+{
+    const char *acks = conf_string(p, "acks");
+    p->acks = strcasecmp(acks, "all") == 0 ? -1 : (int16_t)atoi(acks);
+    p->batch_size = (size_t)conf_int(p, "batch.size");
+    p->batch_size += p->batch_size == 0;
+    p->buffer_memory = (size_t)conf_int(p, "buffer.memory");
+    p->max_request_size = (size_t)conf_int(p, "max.request.size");
+    p->linger_ms = conf_int(p, "linger.ms");
+    p->max_block_ms = conf_int(p, "max.block.ms");
+    p->delivery_timeout_ms = conf_int(p, "delivery.timeout.ms");
+    p->retries = (int)conf_int(p, "retries");
+    p->max_in_flight = (int)conf_int(p, "max.in.flight.requests.per.connection");
+    p->ignore_keys = client_conf_bool(p->conf, SCOPE_PRODUCER, "partitioner.ignore.keys");
+    const char *partitioner = conf_string(p, "partitioner.class");
+    if (partitioner && strstr(partitioner, "RoundRobin"))
+        p->partitioner = PARTITIONER_ROUND_ROBIN;
+    if (client_conf_is_set(p->conf, "transactional.id")) {
+        snprintf(err, err_n, "transactional.id: this producer has no transactions");
+        return false;
+    }
+    p->batch_options = BATCH_OPTIONS_DEFAULT;
+    codec_parse(str_of(conf_string(p, "compression.type")), &p->batch_options.codec);
+    p->batch_options.level = compression_level(p, p->batch_options.codec);
+    return read_idempotence(p, err, err_n) && read_timeouts(p, err, err_n);
+}
+
+static void producer_free(kafka_producer_t *p)
+{
+    for (struct hnode *n = hmap_first(&p->topics), *next; n; n = next) {
+        next = hmap_next(&p->topics, n);
+        struct ptopic *t = container_of(n, struct ptopic, hnode);
+        for (int32_t i = 0; i < t->queues_n; i++)
+            free(t->queues[i]);
+        free(t->queues);
+        free(t->name);
+        free(t);
+    }
+    hmap_free(&p->topics);
+    pthread_cond_destroy(&p->room);
+    pthread_cond_destroy(&p->progress);
+    pthread_mutex_destroy(&p->lock);
+    kafka_conf_free(p->conf);
+    free(p);
+}
+
+kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t err_n)
+{
+    kafka_producer_t *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    pthread_mutex_init(&p->lock, NULL);
+    client_cond_init(&p->room);
+    client_cond_init(&p->progress);
+    hmap_init(&p->topics);
+    list_init(&p->active);
+    list_init(&p->incomplete);
+    p->producer_id = -1;
+    p->random = (unsigned)clock_mono_ns(clock_real());
+    p->conf = client_conf_copy(conf);
+    char made_id[64];
+    snprintf(made_id, sizeof made_id, "producer-%d", (int)getpid());
+    if (!p->conf || client_conf_check(p->conf, SCOPE_PRODUCER, err, err_n) != KAFKA_OK ||
+        !read_settings(p, err, err_n)) {
+        producer_free(p);
+        return NULL;
+    }
+    const char *id = conf_string(p, "client.id");
+    p->cluster = cluster_start(p->conf, SCOPE_PRODUCER, id && *id ? id : made_id, err, err_n);
+    if (!p->cluster) {
+        producer_free(p);
+        return NULL;
+    }
+    sender_init(p);
+    return p;
+}
+
+/* Waits for room in buffer.memory. Lock held. */
+static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, int64_t deadline)
+{
+    while (p->memory_used + size > p->buffer_memory && !p->closing) {
+        p->memory_waiters++;
+        sender_wake(p);
+        bool in_time = client_cond_wait(&p->room, &p->lock, deadline);
+        p->memory_waiters--;
+        if (!in_time && p->memory_used + size > p->buffer_memory)
+            return KAFKA_ERR_QUEUE_FULL;
+    }
+    return p->closing ? KAFKA_ERR_CLOSED : p->fatal;
+}
+
+static kafka_err_t append(kafka_producer_t *p, const kafka_record_t *r, int32_t count,
+                          int32_t available, int64_t timestamp, kafka_delivery_cb cb, void *arg)
+{
+    struct ptopic *t = producer_topic(p, r->topic, count);
+    if (!t || t->queues_n == 0)
+        return KAFKA_ERR_NO_MEMORY;
+    bool chosen = r->partition < 0;
+    int32_t partition = chosen ? partitioner_choose(p, t, r, available) : r->partition;
+    if (partition >= t->queues_n)
+        return KAFKA_ERR_INVALID_ARG;
+    bool wake;
+    kafka_err_t err = accumulator_append(p, t->queues[partition], r, timestamp, cb, arg, &wake);
+    if (err != KAFKA_OK)
+        return err;
+    struct pbatch *last = list_entry(t->queues[partition]->waiting.prev, struct pbatch, link);
+    if (chosen && (!r->key || p->ignore_keys))
+        partitioner_appended(p, t, partition, accumulator_record_size(p, r),
+                             accumulator_batch_full(p, last));
+    if (wake)
+        sender_wake(p);
+    return KAFKA_OK;
+}
+
+kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
+                                void *arg)
+{
+    int64_t deadline = client_deadline(p->max_block_ms);
+    int32_t available, count = cluster_partition_count(p->cluster, r->topic, &available);
+    if (r->value_len > INT32_MAX || r->key_len > INT32_MAX ||
+        (r->partition < 0 && r->partition != KAFKA_PARTITION_ANY))
+        return KAFKA_ERR_INVALID_ARG;
+    if (count <= 0 || r->partition >= count) {
+        kafka_err_t err = cluster_wait_topic(
+            p->cluster, r->topic, r->partition < 0 ? 0 : r->partition, p->max_block_ms, &count);
+        if (err != KAFKA_OK)
+            return err;
+        cluster_partition_count(p->cluster, r->topic, &available);
+    }
+    size_t size = accumulator_record_size(p, r);
+    if (size + BATCH_HEAD > p->max_request_size || size > p->buffer_memory)
+        return KERR_MESSAGE_TOO_LARGE;
+    int64_t timestamp = r->timestamp >= 0 ? r->timestamp : clock_wall_ms(clock_real());
+    pthread_mutex_lock(&p->lock);
+    kafka_err_t err = wait_for_room(p, size, deadline);
+    if (err == KAFKA_OK)
+        err = append(p, r, count, available, timestamp, cb, arg);
+    pthread_mutex_unlock(&p->lock);
+    return err;
+}
+
+struct sync_result {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool done;
+    kafka_err_t err;
+    int64_t offset;
+};
+
+static void on_sync(const kafka_delivery_t *d, void *arg)
+{
+    struct sync_result *s = arg;
+    pthread_mutex_lock(&s->lock);
+    s->done = true;
+    s->err = d->err;
+    s->offset = d->offset;
+    pthread_cond_signal(&s->cond);
+    pthread_mutex_unlock(&s->lock);
+}
+
+kafka_err_t kafka_producer_send_sync(kafka_producer_t *p, const kafka_record_t *record,
+                                     int64_t *offset)
+{
+    struct sync_result s = {.offset = -1};
+    pthread_mutex_init(&s.lock, NULL);
+    client_cond_init(&s.cond);
+    kafka_err_t err = kafka_producer_send(p, record, on_sync, &s);
+    pthread_mutex_lock(&s.lock);
+    while (err == KAFKA_OK && !s.done)
+        pthread_cond_wait(&s.cond, &s.lock);
+    pthread_mutex_unlock(&s.lock);
+    if (offset)
+        *offset = s.offset;
+    pthread_cond_destroy(&s.cond);
+    pthread_mutex_destroy(&s.lock);
+    return err == KAFKA_OK ? s.err : err;
+}
+
+/* Is a batch made before or as `number` still under way? Lock held. Batches lie in the order of
+ * their numbers. */
+static bool unfinished(kafka_producer_t *p, uint64_t number)
+{
+    return !list_empty(&p->incomplete) &&
+           list_entry(p->incomplete.next, struct pbatch, all_link)->number <= number;
+}
+
+kafka_err_t kafka_producer_flush(kafka_producer_t *p, int64_t timeout_ms)
+{
+    int64_t deadline = client_deadline(timeout_ms);
+    kafka_err_t err = KAFKA_OK;
+    pthread_mutex_lock(&p->lock);
+    uint64_t last = p->last_number;
+    p->flushing++;
+    sender_wake(p);
+    while (err == KAFKA_OK && unfinished(p, last))
+        if (!client_cond_wait(&p->progress, &p->lock, deadline))
+            err = unfinished(p, last) ? KAFKA_ERR_TIMED_OUT : KAFKA_OK;
+    p->flushing--;
+    pthread_mutex_unlock(&p->lock);
+    return err;
+}
+
+kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const char *topic, int32_t *count)
+{
+    return cluster_wait_topic(p->cluster, topic, 0, p->max_block_ms, count);
+}
+
+static void close_sender(void *arg)
+{
+    kafka_producer_t *p = arg;
+    pthread_mutex_lock(&p->lock);
+    p->fatal =
+        p->fatal ? p->fatal : KAFKA_ERR_CLOSED; /* what comes back from now on is not sent again */
+    pthread_mutex_unlock(&p->lock);
+    executor_timer_stop(cluster_executor(p->cluster), &p->timer);
+    cluster_on_metadata(p->cluster, NULL, NULL);
+    sender_fail_all(p, KAFKA_ERR_CLOSED);
+}
+
+void kafka_producer_close(kafka_producer_t *p, int64_t timeout_ms)
+{
+    if (!p)
+        return;
+    if (timeout_ms != 0)
+        kafka_producer_flush(p, timeout_ms);
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_broadcast(&p->room);
+    pthread_mutex_unlock(&p->lock);
+    cluster_call(p->cluster, close_sender, p);
+    cluster_stop(p->cluster);
+    producer_free(p);
+}
