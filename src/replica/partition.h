@@ -103,8 +103,8 @@ struct partition_waiter {
 };
 /* Whatever moves after this call wakes the waiter; so check once more after it. */
 void partition_wait(struct partition *p, struct partition_waiter *w);
-/* Afterwards wake is not running and will not be called. Harmless when not waiting (a zeroed link
- * must have been initialised with list_init). */
+/* Afterwards wake is not running and will not be called. Harmless when not waiting (partition is
+ * NULL then). */
 void partition_unwait(struct partition_waiter *w);
 
 #endif

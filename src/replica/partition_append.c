@@ -1,0 +1,141 @@
+/* partition_append.c - a leader appends, and its high watermark follows.
+ *
+ * The high watermark is the least log end of the leader, the ISR, and those outside it that keep up
+ * and are alive (so that they can close in on a busy leader). It stands still while the committed
+ * ISR is smaller than min.insync.replicas. */
+#include "base/clock.h"
+#include "replica/partition_private.h"
+
+bool partition_isr_enough_locked(const struct partition *p)
+{
+    if (p->isr_n >= p->replicas_n)
+        return true; /* the effective minimum is never more than the number of replicas */
+    const struct log_config *c = log_config_ref(p->log);
+    int32_t min = c->min_insync_replicas < p->replicas_n ? c->min_insync_replicas : p->replicas_n;
+    log_config_unref(c);
+    return p->isr_n >= min;
+}
+
+/* ---- high watermark ---- */
+
+bool remote_replica_caught_up(const struct remote_replica *r, int64_t leader_end, int64_t now_ms,
+                              int64_t lag_ms)
+{
+    return r->log_end == leader_end ||
+           (r->last_caught_up_ms >= 0 && now_ms - r->last_caught_up_ms <= lag_ms);
+}
+
+void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t log_start,
+                            int64_t end, int64_t now_ms)
+{
+    int64_t caught_up = -1;
+    if (offset >= end)
+        caught_up = now_ms;
+    else if (offset >= r->leader_end_at_last_fetch)
+        caught_up = r->last_fetch_ms;
+    if (caught_up > r->last_caught_up_ms)
+        r->last_caught_up_ms = caught_up;
+    r->log_end = offset;
+    r->log_start = log_start;
+    if (end > r->leader_end_at_last_fetch)
+        r->leader_end_at_last_fetch = end;
+    r->last_fetch_ms = now_ms;
+}
+
+static bool broker_alive(struct metadata_cache *m, int32_t id)
+{
+    const struct metadata_snapshot *s = metadata_acquire(m);
+    bool alive = metadata_broker(s, id) != NULL;
+    metadata_release(s);
+    return alive;
+}
+
+static int64_t candidate(struct partition *p)
+{
+    int64_t end = log_end_offset(p->log), least = end;
+    for (int32_t i = 0; i < p->remotes_n; i++) {
+        const struct remote_replica *r = &p->remotes[i];
+        if (r->log_end >= least)
+            continue;
+        if (r->in_isr || (remote_replica_caught_up(r, end, clock_mono_ms(p->env->clock),
+                                                   p->env->replica_lag_ms) &&
+                          broker_alive(p->env->metadata, r->id)))
+            least = r->log_end;
+    }
+    return least;
+}
+
+bool partition_advance_locked(struct partition *p)
+{
+    bool moved = false;
+    if (!partition_isr_enough_locked(p))
+        return false;
+    pthread_mutex_lock(&p->marks);
+    int64_t to = candidate(p), now = log_high_watermark(p->log);
+    if (to > now)
+        moved = log_set_high_watermark(p->log, to) > now;
+    pthread_mutex_unlock(&p->marks);
+    return moved;
+}
+
+/* ---- append ---- */
+
+static enum kerr check_append_locked(const struct partition *p, int16_t required_acks)
+{
+    enum kerr e = partition_access_locked(p, -1, true);
+    if (e == KERR_NONE && required_acks == -1 && !partition_isr_enough_locked(p))
+        e = KERR_NOT_ENOUGH_REPLICAS;
+    return e;
+}
+
+enum kerr partition_check_append(struct partition *p, int16_t required_acks)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    enum kerr e = check_append_locked(p, required_acks);
+    pthread_rwlock_unlock(&p->lock);
+    return e;
+}
+
+enum kerr partition_append(struct partition *p, struct prepared *pr, enum append_origin origin,
+                           int16_t required_acks, struct partition_append *out)
+{
+    *out = (struct partition_append){
+        .info = {.first_offset = -1, .last_offset = -1, .log_append_time = -1}};
+    int64_t log_start = -1;
+    pthread_rwlock_rdlock(&p->lock);
+    enum kerr e = check_append_locked(p, required_acks);
+    if (p->log)
+        log_start = log_start_offset(p->log);
+    if (e == KERR_NONE)
+        e = log_append(p->log, pr, atomic_load_explicit(&p->leader_epoch, memory_order_relaxed),
+                       origin, &out->info);
+    if (e == KERR_NONE)
+        partition_advance_locked(p);
+    pthread_rwlock_unlock(&p->lock);
+
+    if (e != KERR_NONE) {
+        out->info = (struct append_info){.first_offset = -1,
+                                         .last_offset = -1,
+                                         .log_append_time = -1,
+                                         .log_start_offset = log_start};
+        return e;
+    }
+    out->required_offset = out->info.last_offset + 1;
+    if (!out->info.duplicate)
+        partition_wake(p);
+    return KERR_NONE;
+}
+
+enum kerr partition_check_committed(struct partition *p, int64_t required_offset)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    enum kerr e = partition_access_locked(p, -1, true);
+    if (e == KERR_NONE) {
+        if (log_high_watermark(p->log) < required_offset)
+            e = KERR_REQUEST_TIMED_OUT;
+        else if (!partition_isr_enough_locked(p))
+            e = KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND;
+    }
+    pthread_rwlock_unlock(&p->lock);
+    return e;
+}

@@ -1,0 +1,115 @@
+/* partition_private.h - the insides of a partition, for this room only.
+ *
+ * INVARIANTS  (P1) log is NULL exactly in the roles none, offline and gone.
+ *             (P2) remotes are the assigned replicas but this broker, and only a leader has any.
+ *             (P3) a leader's high watermark never goes down.
+ *             (P4) leader_epoch and partition_epoch never go down. */
+#ifndef REPLICA_PARTITION_PRIVATE_H
+#define REPLICA_PARTITION_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/hmap.h"
+#include "log/log_manager.h"
+#include "metadata/metadata_cache.h"
+#include "replica/partition.h"
+
+/* What all partitions of a broker share; owned by the replica manager. */
+struct partition_env {
+    int32_t broker_id;
+    const struct clock *clock;
+    struct metadata_cache *metadata;
+    int64_t replica_lag_ms;
+};
+
+enum partition_role {
+    PARTITION_NONE,     /* known, no log yet: a LeaderAndIsr was refused or is being applied */
+    PARTITION_LEADER,   /* appends, serves everybody */
+    PARTITION_FOLLOWER, /* copies the leader, serves consumers of Fetch v11+ */
+    PARTITION_OFFLINE,  /* its log dir failed; until restart */
+    PARTITION_GONE      /* deleted here; the object lives for those who hold it */
+};
+
+/* What a leader knows of a follower. Positions are -1 until its first fetch. Under marks. */
+struct remote_replica {
+    int32_t id;
+    bool in_isr;
+    int64_t log_end, log_start;
+    int64_t last_fetch_ms;            /* monotonic, like the next; -1 = never */
+    int64_t last_caught_up_ms;        /* -1 = never */
+    int64_t leader_end_at_last_fetch; /* -1 unknown */
+};
+
+struct partition {
+    /* Fixed. */
+    const struct partition_env *env;
+    char *topic;
+    int32_t topic_len;
+    int32_t number;
+    atomic_int refs;
+    struct hnode node; /* in the replica manager's map, under its lock */
+
+    /* Under `lock`. Fields that are asked for one by one are atomic too. */
+    pthread_rwlock_t lock;
+    _Atomic int role; /* enum partition_role */
+    _Atomic int32_t leader_id, leader_epoch;
+    int32_t partition_epoch, controller_epoch;
+    int64_t epoch_start; /* leader: first offset of its epoch */
+    struct uuid topic_id;
+    struct log *log; /* one reference */
+    int32_t replicas_n, isr_n;
+    struct remote_replica *remotes; /* the array is under `lock`, what it says under marks */
+    int32_t remotes_n;
+
+    /* Follower states and the leader's high watermark; taken with `lock` held. */
+    pthread_mutex_t marks;
+
+    pthread_mutex_t waiters_lock;
+    struct list waiters;
+    atomic_int waiters_n;
+};
+
+/* One entry of a LeaderAndIsr request. Arrays are borrowed. */
+struct leadership {
+    int32_t controller_epoch, leader, leader_epoch, partition_epoch;
+    const int32_t *isr, *replicas;
+    int32_t isr_n, replicas_n;
+    struct uuid topic_id; /* zero = none */
+};
+
+/* Returns owned (one reference), NULL without memory. */
+struct partition *partition_new(const struct partition_env *env, struct topic_partition tp);
+/* Wakes all waiters. No lock held. */
+void partition_wake(struct partition *p);
+
+/* Role changes; the control queue is the only caller, one at a time. `log` is borrowed. They return
+ * with the lock let go and the waiters woken. KERR_KAFKA_STORAGE_ERROR when the epoch could not be
+ * written; KERR_UNKNOWN_SERVER_ERROR without memory. */
+enum kerr partition_make_leader(struct partition *p, const struct leadership *l, struct log *log);
+enum kerr partition_make_follower(struct partition *p, const struct leadership *l, struct log *log);
+void partition_make_offline(struct partition *p);
+void partition_make_gone(struct partition *p);
+/* The topic's settings changed: the log takes them over; the high watermark may move. */
+void partition_set_config(struct partition *p, const struct log_config *c);
+/* A topic id that came with an epoch known already. */
+void partition_take_topic_id(struct partition *p, struct uuid id);
+
+/* `lock` held, either way. */
+enum kerr partition_check_epoch_locked(const struct partition *p, int32_t current_leader_epoch);
+/* Role and epoch checks of a request: NONE, or the error in the order Kafka has. */
+enum kerr partition_access_locked(const struct partition *p, int32_t current_leader_epoch,
+                                  bool leader_only);
+/* Is the committed ISR as large as min.insync.replicas (at most the number of replicas) wants? */
+bool partition_isr_enough_locked(const struct partition *p);
+/* Moves the leader's high watermark if it may move. Did it? */
+bool partition_advance_locked(struct partition *p);
+struct remote_replica *partition_remote_locked(struct partition *p, int32_t id);
+
+/* Notes a fetch of a follower at `offset`, when the leader's log ended at `end`. Under marks. */
+void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t log_start,
+                            int64_t end, int64_t now_ms);
+bool remote_replica_caught_up(const struct remote_replica *r, int64_t leader_end, int64_t now_ms,
+                              int64_t lag_ms);
+
+#endif

@@ -1,0 +1,239 @@
+/* replica_manager.c - the map of partitions hosted here, and what concerns all of them. */
+#include "replica/replica_manager_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/logline.h"
+
+#define REPLICA_LAG_DEFAULT_MS 30000
+
+int replica_manager_new(const struct replica_manager_options *o, struct replica_manager **out)
+{
+    *out = NULL;
+    struct replica_manager *m = calloc(1, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    m->o = *o;
+    m->env = (struct partition_env){
+        .broker_id = o->broker_id,
+        .clock = o->clock,
+        .metadata = o->metadata,
+        .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
+    atomic_init(&m->broker_epoch, -1);
+    m->controller_epoch = -1;
+    pthread_rwlock_init(&m->map_lock, NULL);
+    pthread_mutex_init(&m->control, NULL);
+    hmap_init(&m->map);
+    *out = m;
+    return 0;
+}
+
+void replica_manager_free(struct replica_manager *m)
+{
+    if (!m)
+        return;
+    for (struct hnode *n = hmap_first(&m->map), *next; n; n = next) {
+        next = hmap_next(&m->map, n);
+        partition_unref(hmap_entry(n, struct partition, node));
+    }
+    hmap_free(&m->map);
+    pthread_rwlock_destroy(&m->map_lock);
+    pthread_mutex_destroy(&m->control);
+    free(m);
+}
+
+/* ---- the map ---- */
+
+static uint64_t hash_of(struct topic_partition tp)
+{
+    return hash_str(tp.topic) ^ hash_int((uint64_t)tp.partition);
+}
+
+static bool is_partition(const struct hnode *node, const void *key)
+{
+    const struct partition *p = hmap_entry(node, struct partition, node);
+    const struct topic_partition *tp = key;
+    return p->number == tp->partition && p->topic_len == tp->topic.len &&
+           memcmp(p->topic, tp->topic.p, (size_t)p->topic_len) == 0;
+}
+
+struct partition *replica_manager_lookup(struct replica_manager *m, struct topic_partition tp)
+{
+    if (str_is_null(tp.topic))
+        return NULL;
+    uint64_t hash = hash_of(tp);
+    pthread_rwlock_rdlock(&m->map_lock);
+    struct hnode *n = hmap_find(&m->map, hash, is_partition, &tp);
+    struct partition *p = n ? partition_ref(hmap_entry(n, struct partition, node)) : NULL;
+    pthread_rwlock_unlock(&m->map_lock);
+    return p;
+}
+
+struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
+                                                 struct topic_partition tp)
+{
+    struct partition *p = replica_manager_lookup(m, tp);
+    if (p)
+        return p;
+    p = partition_new(&m->env, tp);
+    if (!p)
+        return NULL;
+    pthread_rwlock_wrlock(&m->map_lock);
+    int r = hmap_put(&m->map, &p->node, hash_of(tp));
+    pthread_rwlock_unlock(&m->map_lock);
+    if (r) {
+        partition_unref(p);
+        return NULL;
+    }
+    return partition_ref(p);
+}
+
+void replica_manager_forget(struct replica_manager *m, struct partition *p)
+{
+    pthread_rwlock_wrlock(&m->map_lock);
+    hmap_remove(&m->map, &p->node);
+    pthread_rwlock_unlock(&m->map_lock);
+    partition_unref(p);
+}
+
+static bool metadata_knows(struct replica_manager *m, struct topic_partition tp)
+{
+    const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
+    bool known = metadata_partition(s, tp.topic, tp.partition) != NULL;
+    metadata_release(s);
+    return known;
+}
+
+struct partition *replica_manager_find(struct replica_manager *m, struct topic_partition tp,
+                                       enum kerr *why)
+{
+    struct partition *p = replica_manager_lookup(m, tp);
+    if (p && atomic_load(&p->role) != PARTITION_OFFLINE) {
+        *why = KERR_NONE;
+        return p;
+    }
+    if (p)
+        *why = KERR_KAFKA_STORAGE_ERROR;
+    else
+        *why =
+            metadata_knows(m, tp) ? KERR_NOT_LEADER_OR_FOLLOWER : KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    partition_unref(p);
+    return NULL;
+}
+
+int replica_manager_count(struct replica_manager *m)
+{
+    pthread_rwlock_rdlock(&m->map_lock);
+    int n = (int)m->map.n;
+    pthread_rwlock_unlock(&m->map_lock);
+    return n;
+}
+
+void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, struct partition *p),
+                          void *arg)
+{
+    pthread_rwlock_rdlock(&m->map_lock);
+    size_t n = 0;
+    struct partition **all = calloc(m->map.n + 1, sizeof(struct partition *));
+    if (all)
+        hmap_each (node, &m->map)
+            all[n++] = partition_ref(hmap_entry(node, struct partition, node));
+    pthread_rwlock_unlock(&m->map_lock);
+    if (!all)
+        say_error("ReplicaManager", "no memory to walk the partitions");
+    for (size_t i = 0; i < n; i++) {
+        each(arg, all[i]);
+        partition_unref(all[i]);
+    }
+    free(all);
+}
+
+/* ---- control ---- */
+
+void replica_manager_set_broker_epoch(struct replica_manager *m, int64_t epoch)
+{
+    atomic_store(&m->broker_epoch, epoch);
+}
+
+enum kerr replica_manager_check_epochs(struct replica_manager *m, int64_t broker_epoch,
+                                       int32_t controller_epoch)
+{
+    int64_t own = atomic_load(&m->broker_epoch);
+    if (broker_epoch != -1 && broker_epoch < own) {
+        say_warn("ReplicaManager",
+                 "control request refused: it is for broker epoch %lld, ours is %lld",
+                 (long long)broker_epoch, (long long)own);
+        return KERR_STALE_BROKER_EPOCH;
+    }
+    if (controller_epoch < m->controller_epoch) {
+        say_warn("ReplicaManager", "control request refused: controller epoch %d is older than %d",
+                 (int)controller_epoch, (int)m->controller_epoch);
+        return KERR_STALE_CONTROLLER_EPOCH;
+    }
+    m->controller_epoch = controller_epoch;
+    return KERR_NONE;
+}
+
+/* ---- log dirs and settings ---- */
+
+struct dir_failure {
+    struct job job;
+    struct replica_manager *m;
+    struct log_dir *dir;
+};
+
+static void offline_if_in_dir(void *arg, struct partition *p)
+{
+    struct dir_failure *f = arg;
+    struct log *log = partition_log(p);
+    if (!log)
+        return;
+    if (log_dir_of(log) == f->dir)
+        partition_make_offline(p);
+    log_unref(log);
+}
+
+static void handle_dir_failure(struct job *job)
+{
+    struct dir_failure *f = container_of(job, struct dir_failure, job);
+    pthread_mutex_lock(&f->m->control);
+    replica_manager_each(f->m, offline_if_in_dir, f);
+    pthread_mutex_unlock(&f->m->control);
+    say_error("ReplicaManager", "log dir %s failed: its partitions are offline until restart",
+              log_dir_path(f->dir));
+    free(f);
+}
+
+void replica_manager_dir_failed(struct replica_manager *m, struct log_dir *d)
+{
+    struct dir_failure *f = calloc(1, sizeof *f);
+    if (!f) { /* its logs answer with the error all the same */
+        say_error("ReplicaManager", "no memory to take the partitions of %s offline",
+                  log_dir_path(d));
+        return;
+    }
+    f->m = m;
+    f->dir = d;
+    f->job.work = handle_dir_failure;
+    workers_submit(m->o.workers, &f->job);
+}
+
+struct config_change {
+    struct str topic;
+    struct log_config config;
+};
+
+static void configure_if_of_topic(void *arg, struct partition *p)
+{
+    const struct config_change *c = arg;
+    if (str_eq(partition_tp(p).topic, c->topic))
+        partition_set_config(p, &c->config);
+}
+
+void replica_manager_topic_config_changed(struct replica_manager *m, struct str topic)
+{
+    struct config_change c = {topic, log_config_default()};
+    m->o.topic_config(m->o.arg, topic, &c.config);
+    replica_manager_each(m, configure_if_of_topic, &c);
+}

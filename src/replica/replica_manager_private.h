@@ -1,0 +1,34 @@
+/* replica_manager_private.h - the insides of the replica manager, for this room only. */
+#ifndef REPLICA_REPLICA_MANAGER_PRIVATE_H
+#define REPLICA_REPLICA_MANAGER_PRIVATE_H
+
+#include "replica/partition_private.h"
+#include "replica/replica_manager.h"
+
+struct replica_manager {
+    struct replica_manager_options o; /* fixed */
+    struct partition_env env;         /* fixed */
+    _Atomic int64_t broker_epoch;
+
+    /* Key: topic and number; the map holds a reference on each partition. Taken after `control`. */
+    pthread_rwlock_t map_lock;
+    struct hmap map;
+
+    /* Held over every control request and over the handling of a failed log dir: roles change under
+     * it and nowhere else. */
+    pthread_mutex_t control;
+    int32_t controller_epoch; /* newest heard, of all kinds of requests; under control */
+};
+
+/* May the request be obeyed? Remembers the controller's epoch. `control` held. */
+enum kerr replica_manager_check_epochs(struct replica_manager *m, int64_t broker_epoch,
+                                       int32_t controller_epoch);
+/* Returns shared, or NULL when there is none here (no role is looked at). */
+struct partition *replica_manager_lookup(struct replica_manager *m, struct topic_partition tp);
+/* The same, made when missing. NULL without memory. `control` held. */
+struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
+                                                 struct topic_partition tp);
+/* Drops it from the map. `control` held. */
+void replica_manager_forget(struct replica_manager *m, struct partition *p);
+
+#endif
