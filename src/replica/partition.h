@@ -72,7 +72,7 @@ struct partition_read_args {
 };
 /* Epoch checks, role, divergence, then the read. A follower's fetch updates what the leader knows
  * of it. On error, and when the fetcher's log diverges, there is no slice; on error all positions
- * are -1. */
+ * are -1. Without an arena aborted transactions are not looked up. */
 enum kerr partition_read(struct partition *p, const struct partition_read_args *args,
                          struct arena *a, struct partition_read *out);
 /* What partition_read would answer, without reading: the error (offsets out of range excepted), or

@@ -61,7 +61,7 @@ static enum kerr read_slice(struct partition *p, const struct partition_read_arg
     enum kerr e = log_read(p->log, args->offset, args->max_bytes,
                            bound_locked(p, args->replica_id, args->isolation), args->min_one,
                            args->hard_limit, &out->slice);
-    if (e == KERR_NONE && args->replica_id < 0 && args->isolation == READ_COMMITTED) {
+    if (e == KERR_NONE && a && args->replica_id < 0 && args->isolation == READ_COMMITTED) {
         e = log_aborted_txns(p->log, args->offset, &out->slice, a, &out->aborted, &out->aborted_n);
         if (e != KERR_NONE)
             file_unref(out->slice.file);

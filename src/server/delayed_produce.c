@@ -1,0 +1,127 @@
+/* delayed_produce.c - what stands between an append and its acknowledgement: the flush that
+ * flush.messages demands, and with acks=all the high watermark.
+ *
+ * Kafka flushes inside the append; here a worker does it and the reactor goes on, but the answer
+ * comes after it all the same. A flush that failed is an append that failed. */
+#include "server/produce_op.h"
+
+/* ---- flush ---- */
+
+static void flush_work(struct job *job)
+{
+    struct produce_flush *f = container_of(job, struct produce_flush, job);
+    if (log_recovery_point(f->log) < f->up_to) /* else another's flush took it along */
+        f->error = log_flush(f->log);
+}
+
+static void flush_done(struct job *job)
+{
+    struct produce_flush *f = container_of(job, struct produce_flush, job);
+    struct produce_op *op = f->op;
+    struct produce_slot *s = &op->slots[f->slot];
+    log_unref(f->log);
+    if (f->error != KERR_NONE) {
+        s->out->error_code = (int16_t)f->error;
+        partition_unref(s->partition);
+        s->partition = NULL;
+    }
+    if (--op->flushes == 0)
+        produce_await(op);
+}
+
+enum kerr produce_flush_start(struct produce_op *op, int slot, struct log *log, int64_t up_to)
+{
+    struct produce_flush *f = arena_new(op->req->arena, struct produce_flush);
+    if (!f)
+        return KERR_UNKNOWN_SERVER_ERROR; /* it is written, but the promise is not kept */
+    f->op = op;
+    f->slot = slot;
+    f->log = log_ref(log);
+    f->up_to = up_to;
+    f->job.work = flush_work;
+    f->job.done = flush_done;
+    f->job.done_on = request_executor(op->req);
+    op->flushes++;
+    workers_submit(broker_workers(op->req->broker), &f->job);
+    return KERR_NONE;
+}
+
+/* ---- acks=all ---- */
+
+static void end_slot(struct produce_op *op, int i, enum kerr e)
+{
+    struct produce_slot *s = &op->slots[i];
+    s->out->error_code = (int16_t)e;
+    partition_unref(s->partition);
+    s->partition = NULL;
+}
+
+static bool slot_changed(struct pending *p, int i)
+{
+    struct produce_op *op = container_of(p, struct produce_op, pending);
+    struct produce_slot *s = &op->slots[i];
+    if (!s->partition)
+        return op->waiting == 0;
+    enum kerr e = partition_check_committed(s->partition, s->required_offset);
+    if (e == KERR_REQUEST_TIMED_OUT)
+        return false;
+    end_slot(op, i, e);
+    return --op->waiting == 0;
+}
+
+static void finished(struct pending *p, enum pending_end why)
+{
+    struct produce_op *op = container_of(p, struct produce_op, pending);
+    for (int i = 0; i < op->slots_n; i++)
+        if (op->slots[i].partition)
+            end_slot(op, i, KERR_REQUEST_TIMED_OUT);
+    if (why == PENDING_CANCELLED)
+        request_respond_none(op->req);
+    else
+        produce_answer(op);
+}
+
+static void aborted(struct net_request *r)
+{
+    struct produce_op *op = r->user;
+    pending_cancel(&op->pending);
+}
+
+static void wait_for_replicas(struct produce_op *op)
+{
+    size_t n = (size_t)op->slots_n;
+    struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
+    struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
+    if (!watches || !partitions) { /* cannot wait: as if the time were over */
+        finished(&op->pending, PENDING_EXPIRED);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        partitions[i] = op->slots[i].partition;
+    op->req->net->user = op;
+    op->req->net->aborted = aborted;
+    static const struct pending_ops ops = {slot_changed, finished};
+    pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions, op->slots_n,
+                  op->body->timeout_ms);
+}
+
+void produce_await(struct produce_op *op)
+{
+    if (op->flushes)
+        return; /* the last of them comes here again */
+    op->waiting = 0;
+    for (int i = 0; i < op->slots_n; i++) {
+        struct produce_slot *s = &op->slots[i];
+        if (!s->partition)
+            continue;
+        enum kerr e = partition_check_committed(s->partition, s->required_offset);
+        if (e == KERR_REQUEST_TIMED_OUT)
+            op->waiting++;
+        else
+            end_slot(op, i, e);
+    }
+    if (op->waiting)
+        wait_for_replicas(op);
+    else
+        produce_answer(op);
+}
