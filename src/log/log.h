@@ -53,7 +53,10 @@ struct append_info {
     int64_t log_append_time; /* -1 unless the topic is LogAppendTime */
     int64_t log_start_offset;
     bool duplicate; /* an idempotent producer's batch that is there already: nothing was written */
-    bool needs_flush; /* flush.messages reached: the caller hands log_flush to a worker */
+    /* flush.messages or more records are not flushed: each append that finds it so is acknowledged
+     * only after a log_flush that begins after it (on a worker; partition_flush gathers them). */
+    bool needs_flush;
+    bool rolled; /* a new segment was begun: log_flush on a worker, soon; nobody waits for it */
 };
 /* Leader's append of what records_prepare passed: gives offsets, checks producer sequences, rolls
  * if due, writes with one pwritev, publishes the log end. */

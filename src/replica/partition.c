@@ -15,6 +15,7 @@ static int init_locks(struct partition *p)
     if (e)
         return -e;
     pthread_mutex_init(&p->marks, NULL);
+    pthread_mutex_init(&p->flush_lock, NULL);
     pthread_mutex_init(&p->waiters_lock, NULL);
     return 0;
 }
@@ -39,6 +40,7 @@ struct partition *partition_new(const struct partition_env *env, struct topic_pa
     atomic_init(&p->leader_epoch, -1);
     p->controller_epoch = -1;
     p->epoch_start = -1;
+    list_init(&p->flushes);
     list_init(&p->waiters);
     return p;
 }
@@ -57,6 +59,7 @@ void partition_unref(struct partition *p)
         log_unref(p->log);
     pthread_rwlock_destroy(&p->lock);
     pthread_mutex_destroy(&p->marks);
+    pthread_mutex_destroy(&p->flush_lock);
     pthread_mutex_destroy(&p->waiters_lock);
     free(p->remotes);
     free(p->topic);

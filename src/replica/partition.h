@@ -11,7 +11,9 @@
 #ifndef REPLICA_PARTITION_H
 #define REPLICA_PARTITION_H
 
+#include "base/executor.h"
 #include "base/list.h"
+#include "base/workers.h"
 #include "log/log.h"
 #include "protocol/errors.h"
 
@@ -93,6 +95,20 @@ enum kerr partition_offsets_before(struct partition *p, int32_t replica_id, int6
 /* OffsetForLeaderEpoch: (-1, -1) when undefined. Leader only. */
 enum kerr partition_epoch_end(struct partition *p, int32_t current_leader_epoch, int32_t epoch,
                               int32_t *found_epoch, int64_t *end_offset);
+
+/* Flushes of the log on a worker, one at a time per partition however many wait: each takes along
+ * all appends before it. */
+struct partition_flush { /* the caller's memory until done */
+    struct list link;
+    struct task task;
+    struct executor *done_on;
+    void (*done)(struct partition_flush *f); /* on done_on */
+    int64_t up_to;                           /* until the recovery point is here */
+    enum kerr error;                         /* result */
+};
+void partition_flush(struct partition *p, struct workers *w, struct partition_flush *f);
+/* The same without anybody to tell. */
+void partition_flush_soon(struct partition *p, struct workers *w);
 
 struct partition_waiter {
     struct list link;

@@ -65,6 +65,12 @@ struct partition {
     /* Follower states and the leader's high watermark; taken with `lock` held. */
     pthread_mutex_t marks;
 
+    /* Flushes asked for; the job runs while flush_running, with a reference on the partition. */
+    pthread_mutex_t flush_lock;
+    struct list flushes;
+    struct job flush_job;
+    bool flush_running, flush_again;
+
     pthread_mutex_t waiters_lock;
     struct list waiters;
     atomic_int waiters_n;

@@ -7,21 +7,14 @@
 
 /* ---- flush ---- */
 
-static void flush_work(struct job *job)
+static void flush_done(struct partition_flush *done)
 {
-    struct produce_flush *f = container_of(job, struct produce_flush, job);
-    if (log_recovery_point(f->log) < f->up_to) /* else another's flush took it along */
-        f->error = log_flush(f->log);
-}
-
-static void flush_done(struct job *job)
-{
-    struct produce_flush *f = container_of(job, struct produce_flush, job);
+    struct produce_flush *f = container_of(done, struct produce_flush, flush);
     struct produce_op *op = f->op;
     struct produce_slot *s = &op->slots[f->slot];
-    log_unref(f->log);
-    if (f->error != KERR_NONE) {
-        s->out->error_code = (int16_t)f->error;
+    partition_unref(f->partition);
+    if (done->error != KERR_NONE) {
+        s->out->error_code = (int16_t)done->error;
         partition_unref(s->partition);
         s->partition = NULL;
     }
@@ -29,20 +22,19 @@ static void flush_done(struct job *job)
         produce_await(op);
 }
 
-enum kerr produce_flush_start(struct produce_op *op, int slot, struct log *log, int64_t up_to)
+enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition *p, int64_t up_to)
 {
     struct produce_flush *f = arena_new(op->req->arena, struct produce_flush);
     if (!f)
         return KERR_UNKNOWN_SERVER_ERROR; /* it is written, but the promise is not kept */
     f->op = op;
     f->slot = slot;
-    f->log = log_ref(log);
-    f->up_to = up_to;
-    f->job.work = flush_work;
-    f->job.done = flush_done;
-    f->job.done_on = request_executor(op->req);
+    f->partition = partition_ref(p);
+    f->flush.up_to = up_to;
+    f->flush.done = flush_done;
+    f->flush.done_on = request_executor(op->req);
     op->flushes++;
-    workers_submit(broker_workers(op->req->broker), &f->job);
+    partition_flush(p, broker_workers(op->req->broker), &f->flush);
     return KERR_NONE;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/fetch_session_cache.h"
+#include "server/index_set.h"
 
 #define FIRST_VERSION_SESSIONS 7
 #define FIRST_VERSION_IDS 13
@@ -18,41 +19,18 @@ static int32_t next_epoch(int32_t epoch)
 
 /* ---- what the request names, each partition once ---- */
 
-struct want_set { /* finds wants by topic and number: open addressing over indexes + 1 */
-    int32_t *slots;
-    uint32_t mask;
-};
-
 static uint64_t want_hash(const struct fetch_want *w, bool by_id)
 {
     uint64_t topic = by_id ? hash_bytes(w->topic_id.b, 16) : hash_str(w->topic);
     return topic ^ hash_int((uint32_t)w->partition);
 }
 
-static bool same_partition(const struct fetch_want *a, const struct fetch_want *b, bool by_id)
+static bool same_want(const void *arg, int32_t a, int32_t b)
 {
-    return a->partition == b->partition &&
-           (by_id ? uuid_eq(a->topic_id, b->topic_id) : str_eq(a->topic, b->topic));
-}
-
-/* The slot of the same partition, or the free one where it belongs. */
-static int32_t *want_slot(const struct want_set *set, const struct fetch_want *wants,
-                          const struct fetch_want *w, bool by_id)
-{
-    uint32_t at = (uint32_t)want_hash(w, by_id) & set->mask;
-    while (set->slots[at] && !same_partition(&wants[set->slots[at] - 1], w, by_id))
-        at = (at + 1) & set->mask;
-    return &set->slots[at];
-}
-
-static bool want_set_init(struct want_set *set, struct arena *a, int n)
-{
-    uint32_t size = 4;
-    while (size < 2 * (uint32_t)n)
-        size *= 2;
-    set->mask = size - 1;
-    set->slots = arena_array(a, int32_t, size);
-    return set->slots != NULL;
+    const struct fetch_context *c = arg;
+    const struct fetch_want *x = &c->wants[a], *y = &c->wants[b];
+    return x->partition == y->partition &&
+           (c->uses_ids ? uuid_eq(x->topic_id, y->topic_id) : str_eq(x->topic, y->topic));
 }
 
 static struct str topic_name(const struct fetch_request_topic *t, int version,
@@ -83,27 +61,25 @@ static int wants_of_request(const struct fetch_request *req, int version,
                             struct fetch_context *out)
 {
     int n = 0;
-    bool by_id = version >= FIRST_VERSION_IDS;
     for (int32_t t = 0; t < req->topics.n; t++)
         n += req->topics.v[t].partitions.n;
-    struct want_set set = {0};
+    struct index_set set;
     out->wants_n = 0;
     out->wants = arena_array(a, struct fetch_want, (size_t)n);
-    if (!out->wants || (n > 1 && !want_set_init(&set, a, n)))
+    if (!out->wants || !index_set_init(&set, a, n))
         return -ENOMEM;
     for (int32_t t = 0; t < req->topics.n; t++) {
         const struct fetch_request_topic *topic = &req->topics.v[t];
         struct str name = topic_name(topic, version, snapshot, a);
         for (int32_t i = 0; i < topic->partitions.n; i++) {
-            struct fetch_want w = want_of(topic, &topic->partitions.v[i], name);
-            int32_t *slot = n > 1 ? want_slot(&set, out->wants, &w, by_id) : NULL;
-            if (slot && *slot) {
-                out->wants[*slot - 1] = w;
-                continue;
-            }
-            out->wants[out->wants_n++] = w;
-            if (slot)
-                *slot = out->wants_n;
+            struct fetch_want *w = &out->wants[out->wants_n];
+            *w = want_of(topic, &topic->partitions.v[i], name);
+            int32_t first =
+                index_set_put(&set, want_hash(w, out->uses_ids), out->wants_n, same_want, out);
+            if (first < 0)
+                out->wants_n++;
+            else
+                out->wants[first] = *w;
         }
     }
     return a->exhausted ? -ENOMEM : 0;

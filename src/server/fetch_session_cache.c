@@ -129,14 +129,14 @@ struct fetch_session *session_make(struct fetch_sessions *s, bool privileged, bo
 {
     if (s->slots <= 0)
         return NULL;
-    if (s->sessions_n >= s->slots) {
-        struct fetch_session *victim = victim_for(s, privileged, partitions);
-        if (!victim)
-            return NULL;
-        session_drop(s, victim);
-    }
-    if (partitions > s->partitions_max - s->partitions_n)
+    struct fetch_session *victim = NULL;
+    if (s->sessions_n >= s->slots && !(victim = victim_for(s, privileged, partitions)))
         return NULL;
+    int others = s->partitions_n - (victim ? victim->partitions_n : 0);
+    if (partitions > s->partitions_max - others)
+        return NULL;
+    if (victim)
+        session_drop(s, victim);
     struct fetch_session *session = calloc(1, sizeof *session);
     if (!session)
         return NULL;

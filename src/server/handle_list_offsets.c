@@ -5,18 +5,27 @@
 #include "protocol/msg/list_offsets.h"
 #include "server/broker.h"
 #include "server/handlers.h"
+#include "server/index_set.h"
 #include "server/request.h"
 
 #define FIRST_VERSION_ONE_OFFSET 1
 #define FIRST_VERSION_LEADER_EPOCH 4
 #define FIRST_VERSION_NOT_AVAILABLE 5
-#define CONSUMER_ID (-1)
+
+struct lookup_slot { /* one partition, in the order of the request */
+    struct str topic;
+    const struct list_offsets_request_partition *asked;
+    struct list_offsets_response_partition *out;
+    bool twice;
+};
 
 struct lookup_op { /* in the request's arena */
     struct job job;
     struct request *req;
     const struct list_offsets_request *body;
     struct list_offsets_response response;
+    struct lookup_slot *slots;
+    int slots_n;
 };
 
 /* Timestamps below zero name places; each came with a version. */
@@ -42,20 +51,35 @@ static bool reads_files(int64_t timestamp)
     return timestamp >= 0 || timestamp == LIST_MAX_TIMESTAMP;
 }
 
-static bool named_twice(const struct list_offsets_request *body, int32_t topic, int32_t at)
+/* ---- partitions named twice: refused, each time ---- */
+
+static const struct lookup_slot *slot_at(const void *op, int32_t i)
 {
-    const struct list_offsets_request_topic *own = &body->topics.v[topic];
-    int32_t number = own->partitions.v[at].partition_index;
-    for (int32_t t = 0; t < body->topics.n; t++) {
-        const struct list_offsets_request_topic *other = &body->topics.v[t];
-        if (t != topic && !str_eq(other->name, own->name))
-            continue;
-        for (int32_t i = 0; i < other->partitions.n; i++)
-            if ((t != topic || i != at) && other->partitions.v[i].partition_index == number)
-                return true;
-    }
-    return false;
+    return &((const struct lookup_op *)op)->slots[i];
 }
+
+static bool same_partition(const void *op, int32_t a, int32_t b)
+{
+    return slot_at(op, a)->asked->partition_index == slot_at(op, b)->asked->partition_index &&
+           str_eq(slot_at(op, a)->topic, slot_at(op, b)->topic);
+}
+
+static bool mark_duplicates(struct lookup_op *op)
+{
+    struct index_set set;
+    if (!index_set_init(&set, op->req->arena, op->slots_n))
+        return false;
+    for (int32_t i = 0; i < op->slots_n; i++) {
+        struct lookup_slot *s = &op->slots[i];
+        uint64_t hash = hash_str(s->topic) ^ hash_int((uint32_t)s->asked->partition_index);
+        int32_t first = index_set_put(&set, hash, i, same_partition, op);
+        if (first >= 0)
+            s->twice = op->slots[first].twice = true;
+    }
+    return true;
+}
+
+/* ---- one partition ---- */
 
 static enum kerr look_up(struct lookup_op *op, struct partition *p,
                          const struct list_offsets_request_partition *asked,
@@ -87,33 +111,36 @@ static enum kerr look_up(struct lookup_op *op, struct partition *p,
     return KERR_NONE;
 }
 
-static enum kerr look_up_one(struct lookup_op *op, int32_t topic, int32_t at,
-                             struct list_offsets_response_partition *out)
+static enum kerr look_up_one(struct lookup_op *op, struct lookup_slot *s)
 {
-    const struct list_offsets_request_topic *t = &op->body->topics.v[topic];
-    const struct list_offsets_request_partition *asked = &t->partitions.v[at];
     if (request_version(op->req) >= FIRST_VERSION_ONE_OFFSET) {
-        if (named_twice(op->body, topic, at))
+        if (s->twice)
             return KERR_INVALID_REQUEST;
-        if (!timestamp_known(asked->timestamp, request_version(op->req)))
+        if (!timestamp_known(s->asked->timestamp, request_version(op->req)))
             return KERR_UNSUPPORTED_VERSION;
     }
     enum kerr e;
-    struct topic_partition tp = {t->name, asked->partition_index};
+    struct topic_partition tp = {s->topic, s->asked->partition_index};
     struct partition *p = replica_manager_find(broker_replicas(op->req->broker), tp, &e);
     if (!p)
         return e;
-    e = look_up(op, p, asked, out);
+    e = look_up(op, p, s->asked, s->out);
     partition_unref(p);
     return e;
 }
 
+/* ---- the request ---- */
+
 static bool lay_out(struct lookup_op *op)
 {
     struct arena *a = op->req->arena;
+    int n = 0;
+    for (int32_t t = 0; t < op->body->topics.n; t++)
+        n += op->body->topics.v[t].partitions.n;
     list_offsets_response_init(&op->response);
+    op->slots = arena_array(a, struct lookup_slot, (size_t)n);
     op->response.topics.v = list_offsets_response_topic_new(a, op->body->topics.n);
-    if (!op->response.topics.v)
+    if (!op->slots || !op->response.topics.v)
         return false;
     op->response.topics.n = op->body->topics.n;
     for (int32_t t = 0; t < op->body->topics.n; t++) {
@@ -124,20 +151,20 @@ static bool lay_out(struct lookup_op *op)
         if (!to->partitions.v)
             return false;
         to->partitions.n = from->partitions.n;
-        for (int32_t i = 0; i < from->partitions.n; i++)
+        for (int32_t i = 0; i < from->partitions.n; i++) {
             to->partitions.v[i].partition_index = from->partitions.v[i].partition_index;
+            op->slots[op->slots_n++] = (struct lookup_slot){
+                .topic = from->name, .asked = &from->partitions.v[i], .out = &to->partitions.v[i]};
+        }
     }
-    return true;
+    return mark_duplicates(op);
 }
 
 static void work(struct job *job)
 {
     struct lookup_op *op = container_of(job, struct lookup_op, job);
-    for (int32_t t = 0; t < op->body->topics.n; t++) {
-        struct list_offsets_response_topic *to = &op->response.topics.v[t];
-        for (int32_t i = 0; i < to->partitions.n; i++)
-            to->partitions.v[i].error_code = (int16_t)look_up_one(op, t, i, &to->partitions.v[i]);
-    }
+    for (int i = 0; i < op->slots_n; i++)
+        op->slots[i].out->error_code = (int16_t)look_up_one(op, &op->slots[i]);
 }
 
 static void done(struct job *job)
@@ -150,10 +177,9 @@ static bool needs_worker(const struct lookup_op *op)
 {
     if (request_version(op->req) < FIRST_VERSION_ONE_OFFSET)
         return true;
-    for (int32_t t = 0; t < op->body->topics.n; t++)
-        for (int32_t i = 0; i < op->body->topics.v[t].partitions.n; i++)
-            if (reads_files(op->body->topics.v[t].partitions.v[i].timestamp))
-                return true;
+    for (int i = 0; i < op->slots_n; i++)
+        if (reads_files(op->slots[i].asked->timestamp))
+            return true;
     return false;
 }
 

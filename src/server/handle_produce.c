@@ -101,7 +101,7 @@ static bool tells_log_start(enum kerr e)
 }
 
 static enum kerr append_prepared(struct produce_op *op, int slot, struct partition *p,
-                                 struct log *log, struct prepared *pr)
+                                 struct prepared *pr, int64_t flush_messages)
 {
     struct produce_slot *s = &op->slots[slot];
     struct partition_append appended;
@@ -116,8 +116,11 @@ static enum kerr append_prepared(struct produce_op *op, int slot, struct partiti
         s->partition = partition_ref(p);
         s->required_offset = appended.required_offset;
     }
-    return appended.info.needs_flush ? produce_flush_start(op, slot, log, appended.required_offset)
-                                     : KERR_NONE;
+    if (appended.info.needs_flush) /* acknowledged when fewer than flush_messages are at risk */
+        return produce_flush_start(op, slot, p, appended.required_offset - flush_messages + 1);
+    if (appended.info.rolled)
+        partition_flush_soon(p, broker_workers(op->req->broker));
+    return KERR_NONE;
 }
 
 static enum kerr append_to(struct produce_op *op, int slot, struct partition *p,
@@ -131,13 +134,14 @@ static enum kerr append_to(struct produce_op *op, int slot, struct partition *p,
     if (e == KERR_NONE) {
         const struct log_config *config = log_config_ref(log);
         struct append_policy policy = policy_of(config, request_version(op->req), now_ms);
+        int64_t flush_messages = config->flush_messages;
         log_config_unref(config);
         struct prepared pr;
         /* The frame is the request's own: its bytes may be written to. */
         e = records_prepare(&policy, (uint8_t *)records->p,
                             records->len > 0 ? (size_t)records->len : 0, op->req->arena, &pr);
         if (e == KERR_NONE)
-            e = append_prepared(op, slot, p, log, &pr);
+            e = append_prepared(op, slot, p, &pr, flush_messages);
         if (e != KERR_NONE)
             tell_record_errors(op, &pr, out);
         prepared_free(&pr);

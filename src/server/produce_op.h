@@ -11,12 +11,10 @@
 struct produce_op;
 
 struct produce_flush { /* a flush that the topic wants before the append is acknowledged */
-    struct job job;
+    struct partition_flush flush;
+    struct partition *partition; /* one reference */
     struct produce_op *op;
     int slot;
-    struct log *log; /* one reference */
-    int64_t up_to;
-    enum kerr error;
 };
 
 struct produce_slot { /* one partition, in the order of the request */
@@ -38,7 +36,7 @@ struct produce_op {
 };
 
 /* Starts the flush that an append asked for. Not KERR_NONE: it could not. */
-enum kerr produce_flush_start(struct produce_op *op, int slot, struct log *log, int64_t up_to);
+enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition *p, int64_t up_to);
 /* All partitions were tried: waits for flushes and for acks=all where needed, then answers. */
 void produce_await(struct produce_op *op);
 /* Answers; the op is gone. (handle_produce.c) */
