@@ -153,6 +153,9 @@ void msg_encode(const struct msg_desc *d, int version, struct writer *w, const v
 size_t msg_size(const struct msg_desc *d, int version, const void *m);
 /* Same values? (Arrays by element, records by bytes.) For tests. */
 bool msg_equal(const struct msg_desc *d, int version, const void *a, const void *b);
+/* A deep copy, all in the arena, for all versions; a file range of records becomes bytes in memory
+ * (@blocks on reading it). NULL when the arena has no room or the file cannot be read. */
+void *msg_copy(const struct msg_desc *d, struct arena *a, const void *m);
 /* One line of text with all fields, as `{acks=-1, topic_data=[...]}`; bytes and records as their
  * sizes. For logs and dumps. */
 void msg_print(const struct msg_desc *d, int version, const void *m, struct buf *out);
