@@ -2,8 +2,7 @@
  *
  * WHERE BYTES GO  The rest of a frame that has begun is read straight to its place; behind it, in
  * the same call, what follows goes into the reactor's scratch buffer. Frames that lie whole in the
- * scratch are copied out of it: they are small. After a large frame only a little is read ahead, so
- * that the next large one is not copied either.
+ * scratch are copied out of it: they are small (framing_places).
  * BOUNDS  A turn ends after TURN_READ_BYTES or TURN_FRAMES. Bytes in the scratch that may not be
  * handed over yet are held by the connection: at most one scratch full. */
 #include <assert.h>
@@ -12,8 +11,6 @@
 
 #include "base/logline.h"
 #include "net/server_private.h"
-
-enum { LARGE_FRAME = 32 * 1024, LOOK_AHEAD = 1024 };
 
 struct turn {
     size_t bytes; /* that may still be read */
@@ -123,37 +120,16 @@ static void feed_held(struct conn *c, struct turn *turn)
     }
 }
 
-/* Where the next bytes go. Returns the number of pieces, 0 without memory; *direct is the part that
- * lies in the frame. */
-static int read_places(struct conn *c, uint8_t *scratch, struct iovec iov[2], size_t *direct)
-{
-    int n = 0;
-    *direct = 0;
-    if (framing_in_body(&c->in)) {
-        iov[n].iov_base = framing_direct(&c->in, shard_frames(c->shard), direct);
-        iov[n].iov_len = *direct;
-        if (!iov[n++].iov_base)
-            return 0;
-        if (*direct < framing_missing(&c->in))
-            return n; /* its buffer must grow before anything can follow it */
-    }
-    bool large = (*direct ? c->in.len : c->in.last_len) >= LARGE_FRAME;
-    iov[n++] = (struct iovec){scratch, large ? LOOK_AHEAD : REACTOR_SCRATCH};
-    return n;
-}
-
 /* One read. false: nothing more is there, or the connection is closed. */
 static bool read_once(struct conn *c, struct turn *turn)
 {
     uint8_t *scratch = reactor_scratch(c->shard->reactor);
     struct iovec iov[2];
-    size_t direct;
-    int n = read_places(c, scratch, iov, &direct);
+    int n = framing_places(&c->in, shard_frames(c->shard), scratch, REACTOR_SCRATCH, iov);
     if (n == 0) {
         conn_close(c, LOGLINE_ERROR, "out of memory");
         return false;
     }
-    size_t asked = iov[0].iov_len + (n > 1 ? iov[1].iov_len : 0);
     ssize_t got = c->transport.ops->recv(&c->transport, iov, n);
     if (got == -EAGAIN)
         return false;
@@ -166,11 +142,9 @@ static bool read_once(struct conn *c, struct turn *turn)
         return false;
     }
     shard_touch(c->shard, c);
-    size_t bytes = (size_t)got, in_place = bytes < direct ? bytes : direct;
+    size_t bytes = (size_t)got, asked = iov[0].iov_len + (n > 1 ? iov[1].iov_len : 0);
     turn->bytes -= bytes < turn->bytes ? bytes : turn->bytes;
-    if (in_place)
-        framing_took(&c->in, in_place);
-    size_t rest = bytes - in_place;
+    size_t rest = framing_placed(&c->in, iov, bytes);
     size_t used = feed(c, scratch, rest, turn);
     if (used < rest && c->state == CONN_OPEN)
         hold(c, scratch + used, rest - used);

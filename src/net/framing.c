@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+enum { LARGE_FRAME = 32 * 1024, LOOK_AHEAD = 1024 };
+
 void framing_init(struct framing *f, uint32_t max_frame)
 {
     *f = (struct framing){.max_frame = max_frame};
@@ -90,6 +92,36 @@ uint8_t *framing_direct(struct framing *f, struct frame_pool *fp, size_t *n)
     size_t end = f->mem.cap < f->len ? f->mem.cap : f->len;
     *n = end - f->got;
     return f->mem.p + f->got;
+}
+
+int framing_places(struct framing *f, struct frame_pool *fp, void *scratch, size_t scratch_n,
+                   struct iovec iov[2])
+{
+    int n = 0;
+    uint32_t like = f->last_len;
+    if (framing_in_body(f)) {
+        size_t room;
+        iov[n].iov_base = framing_direct(f, fp, &room);
+        iov[n].iov_len = room;
+        if (!iov[n++].iov_base)
+            return 0;
+        if (room < f->len - f->got)
+            return n; /* must grow before anything can follow it */
+        like = f->len;
+    }
+    if (like >= LARGE_FRAME && scratch_n > LOOK_AHEAD)
+        scratch_n = LOOK_AHEAD;
+    iov[n++] = (struct iovec){scratch, scratch_n};
+    return n;
+}
+
+size_t framing_placed(struct framing *f, const struct iovec iov[2], size_t got)
+{
+    if (!framing_in_body(f))
+        return got;
+    size_t in_place = got < iov[0].iov_len ? got : iov[0].iov_len;
+    framing_took(f, in_place);
+    return got - in_place;
 }
 
 /* ---- what it might have been ---- */

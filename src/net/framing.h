@@ -9,6 +9,8 @@
 #ifndef NET_FRAMING_H
 #define NET_FRAMING_H
 
+#include <sys/uio.h>
+
 #include "net/frame_pool.h"
 
 struct framing {
@@ -50,15 +52,20 @@ static inline bool framing_in_body(const struct framing *f)
 /* Where the body goes on: *n bytes at the pointer returned, grown before if it was full. NULL
  * without memory. Only while framing_in_body. */
 uint8_t *framing_direct(struct framing *f, struct frame_pool *fp, size_t *n);
-static inline uint32_t framing_missing(const struct framing *f)
-{
-    return f->len - f->got;
-}
 /* n bytes were put there. */
 static inline void framing_took(struct framing *f, size_t n)
 {
     f->got += (uint32_t)n;
 }
+/* Places for the next read: what is missing of the body, straight where it lies, and behind it the
+ * scratch for what follows; only the scratch between frames. After a large frame little is read
+ * ahead, so that the next large one is not copied either. Returns how many places, 0 without
+ * memory. */
+int framing_places(struct framing *f, struct frame_pool *fp, void *scratch, size_t scratch_n,
+                   struct iovec iov[2]);
+/* `got` bytes were read into these places. Returns how many of them lie in the scratch: to be fed,
+ * even if there are none. */
+size_t framing_placed(struct framing *f, const struct iovec iov[2], size_t got);
 
 /* What is wrong with the length, and what the client perhaps meant to speak: "frame length -1 is
  * not within 0..104857600", "... (this looks like a TLS ClientHello)". */

@@ -160,7 +160,7 @@ struct conn {
     int requests_n;
     /* out */
     struct chain out;
-    bool full; /* the socket took less than all of `out`: wait for room */
+    bool full;     /* the socket took less than all of `out`: wait for room */
     size_t unsent; /* out, and answers that wait for earlier ones */
 
     struct list lru, turn, hungry;
