@@ -3,6 +3,7 @@
 #ifndef TESTS_RECORDS_UTIL_H
 #define TESTS_RECORDS_UTIL_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
