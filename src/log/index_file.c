@@ -1,0 +1,289 @@
+#include "log/index_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+enum {
+    FIRST_CHUNK = 4096, /* most partitions never need more */
+    CHUNK = 64 << 10,
+    WARM_BYTES = 8192 /* the end of an index that hot look-ups touch */
+};
+
+struct index_map {
+    struct file *file;
+    uint8_t *p; /* NULL: no map */
+    size_t len;
+};
+
+static int64_t full_bytes(const struct index_file *x)
+{
+    return (int64_t)x->max * x->entry;
+}
+
+void index_file_init(struct index_file *x, int entry, int32_t max_bytes, int n, bool growable)
+{
+    atomic_init(&x->map, NULL);
+    atomic_init(&x->n, n);
+    atomic_init(&x->dirty, false);
+    x->entry = (uint8_t)entry;
+    x->max = max_bytes / entry;
+    x->growable = growable;
+    x->full_size = false;
+    x->backed = 0;
+}
+
+int index_file_create(struct index_file *x, struct fs *fs, const char *path)
+{
+    struct file *f;
+    int err = fs_open(fs, path, O_RDWR | O_CREAT | O_EXCL, &f);
+    if (err == -EEXIST) { /* left by a crash; another inode may still be mapped, so not cut it */
+        err = fs_unlink(fs, path);
+        if (!err)
+            err = fs_open(fs, path, O_RDWR | O_CREAT | O_EXCL, &f);
+    }
+    if (err)
+        return err;
+    err = file_truncate(f, full_bytes(x));
+    file_unref(f);
+    if (err)
+        return err;
+    atomic_store(&x->n, 0);
+    x->full_size = true;
+    return 0;
+}
+
+static void map_free(struct index_map *m)
+{
+    if (m->p)
+        file_unmap(m->file, m->p, m->len);
+    file_unref(m->file);
+    free(m);
+}
+
+void index_file_close(struct index_file *x)
+{
+    struct index_map *m = atomic_exchange(&x->map, NULL);
+    if (m)
+        map_free(m);
+}
+
+/* The count of a file that nobody has looked at yet. Whoever comes later and sees a file that was
+ * extended meanwhile loses the exchange. */
+static void settle_count(struct index_file *x, int64_t bytes)
+{
+    int unknown = -1;
+    atomic_compare_exchange_strong(&x->n, &unknown, (int)(bytes / x->entry));
+}
+
+static int map_open(struct index_file *x, struct fs *fs, const char *path, struct index_map **out)
+{
+    struct file_stat st;
+    struct index_map *m = calloc(1, sizeof(*m));
+    if (!m)
+        return -ENOMEM;
+    int err = fs_open(fs, path, x->growable ? O_RDWR : O_RDONLY, &m->file);
+    if (err) {
+        free(m);
+        return err;
+    }
+    err = file_stat(m->file, &st);
+    if (!err) {
+        settle_count(x, st.size);
+        m->len = (size_t)(x->growable && st.size < full_bytes(x) ? full_bytes(x) : st.size);
+        if (m->len) {
+            void *p;
+            err = file_map(m->file, m->len, x->growable, &p);
+            m->p = err ? NULL : p;
+            if (err == -ENOMEM) /* out of maps or address space: calls do as well */
+                err = 0;
+        }
+    }
+    if (err) {
+        map_free(m);
+        return err;
+    }
+    *out = m;
+    return 0;
+}
+
+static int map_get(struct index_file *x, struct fs *fs, const char *path, struct index_map **out)
+{
+    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
+    if (!m) {
+        struct index_map *mine;
+        int err = map_open(x, fs, path, &mine);
+        if (err)
+            return err;
+        if (atomic_compare_exchange_strong(&x->map, &m, mine))
+            m = mine;
+        else
+            map_free(mine);
+    }
+    *out = m;
+    return 0;
+}
+
+int index_file_view(struct index_file *x, struct fs *fs, const char *path, struct index_view *v)
+{
+    *v = (struct index_view){.entry = x->entry};
+    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return 0;
+    struct index_map *m;
+    int err = map_get(x, fs, path, &m);
+    if (err)
+        return err;
+    v->n = atomic_load_explicit(&x->n, memory_order_acquire);
+    v->p = m->p;
+    v->file = m->file;
+    /* a file that someone cut behind our back must not fault */
+    if (v->p && (size_t)v->n * v->entry > m->len)
+        v->n = (int32_t)(m->len / v->entry);
+    return 0;
+}
+
+void index_view_get(struct index_view *v, int32_t i, uint8_t *out)
+{
+    if (v->p) {
+        memcpy(out, v->p + (size_t)i * v->entry, v->entry);
+        return;
+    }
+    ssize_t got = v->error ? 0 : file_pread(v->file, out, v->entry, (int64_t)i * v->entry);
+    if (got == v->entry)
+        return;
+    if (!v->error)
+        v->error = got < 0 ? (int)got : -EIO;
+    memset(out, 0, v->entry);
+}
+
+int64_t index_view_key(struct index_view *v, int32_t i, int at, int size)
+{
+    uint8_t e[16];
+    const uint8_t *p = e;
+    if (v->p)
+        p = v->p + (size_t)i * v->entry;
+    else
+        index_view_get(v, i, e);
+    return size == 4 ? (int32_t)get_be32(p + at) : (int64_t)get_be64(p + at);
+}
+
+int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key)
+{
+    if (v->n == 0 || index_view_key(v, 0, at, size) > key)
+        return -1;
+    int32_t warm = WARM_BYTES / v->entry;
+    int32_t hot = v->n - 1 - warm > 0 ? v->n - 1 - warm : 0;
+    int32_t lo = 0, hi = hot; /* entry lo is always <= key */
+    if (index_view_key(v, hot, at, size) <= key) {
+        lo = hot;
+        hi = v->n - 1;
+    }
+    while (lo < hi) {
+        int32_t mid = lo + (hi - lo + 1) / 2;
+        if (index_view_key(v, mid, at, size) <= key)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}
+
+/* Makes sure that bytes [0, end) have blocks. */
+static int back(struct index_file *x, struct file *f, int64_t end)
+{
+    if (end <= x->backed)
+        return 0;
+    int64_t len = x->backed ? CHUNK : FIRST_CHUNK;
+    if (x->backed + len < end)
+        len = end - x->backed;
+    if (x->backed + len > full_bytes(x))
+        len = full_bytes(x) - x->backed;
+    int err = file_allocate(f, x->backed, len);
+    if (!err)
+        x->backed += len;
+    return err;
+}
+
+int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry)
+{
+    struct index_map *m;
+    int err = map_get(x, fs, path, &m); /* settles the count before the size changes */
+    if (err)
+        return err;
+    int n = atomic_load_explicit(&x->n, memory_order_relaxed);
+    if (n >= x->max)
+        return -ENOSPC;
+    if (!x->full_size) {
+        err = file_truncate(m->file, full_bytes(x));
+        if (err)
+            return err;
+        x->full_size = true;
+    }
+    int64_t at = (int64_t)n * x->entry;
+    if (m->p) {
+        err = back(x, m->file, at + x->entry);
+        if (!err)
+            memcpy(m->p + at, entry, x->entry);
+    } else {
+        err = file_pwrite_all(m->file, entry, x->entry, at);
+    }
+    if (err)
+        return err;
+    atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
+    atomic_store_explicit(&x->n, n + 1, memory_order_release);
+    return 0;
+}
+
+/* Some handle of the file: the open one, or a new one that *fresh says to let go. */
+static int handle(struct index_file *x, struct fs *fs, const char *path, struct file **f,
+                  struct file **fresh)
+{
+    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
+    *fresh = NULL;
+    if (m) {
+        *f = m->file;
+        return 0;
+    }
+    int err = fs_open(fs, path, O_RDWR, fresh);
+    *f = *fresh;
+    return err;
+}
+
+int index_file_trim(struct index_file *x, struct fs *fs, const char *path)
+{
+    if (!x->full_size)
+        return 0;
+    struct file *f, *fresh;
+    int err = handle(x, fs, path, &f, &fresh);
+    if (err)
+        return err;
+    err = file_truncate(f, (int64_t)atomic_load(&x->n) * x->entry);
+    file_unref(fresh);
+    if (err)
+        return err;
+    x->full_size = false;
+    x->backed = 0;
+    atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
+    return 0;
+}
+
+int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
+{
+    if (!atomic_exchange_explicit(&x->dirty, false, memory_order_acq_rel))
+        return 0;
+    struct file *f, *fresh;
+    int err = handle(x, fs, path, &f, &fresh);
+    if (err)
+        return err;
+    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
+    int64_t bytes = (int64_t)atomic_load_explicit(&x->n, memory_order_acquire) * x->entry;
+    if (m && m->p && bytes)
+        err = file_msync(m->file, m->p, (size_t)bytes);
+    if (!err)
+        err = file_sync(f); /* its size too: a trimmed index must come back trimmed */
+    file_unref(fresh);
+    return err;
+}

@@ -1,0 +1,72 @@
+/* index_file.h - an array of fixed-size entries in a mapped file that grows at its end: what the
+ * offset index and the time index have in common.
+ *
+ * FORMAT      entries back to back, no header, no checksum. While a segment is active the file has
+ *             its full size (zeros behind the entries); afterwards it is cut to the entries.
+ * OPENING     lazily, at the first look-up or entry. The map of a file that may grow covers the
+ *             full size from the start, so it is never replaced and readers never lose it. Without
+ *             address space for a map the entries are read and written by calls instead.
+ * INVARIANTS  an entry's bytes are in place before the count that covers it is published, and never
+ *             change afterwards. Blocks are allocated before a store into the map, so a full disk
+ *             is an error code and not a SIGBUS.
+ * CRASH       of no consequence: after an unclean stop indexes are made anew.
+ * THREADS     reading: any. Growing, cutting: one at a time (the log's mutex). Errors are -errno;
+ *             the caller knows the path and reports. */
+#ifndef LOG_INDEX_FILE_H
+#define LOG_INDEX_FILE_H
+
+#include <stdatomic.h>
+
+#include "base/file.h"
+
+struct index_map; /* the open file and its map */
+
+struct index_file {
+    _Atomic(struct index_map *) map; /* NULL until opened; set once */
+    atomic_int n;                    /* entries; -1 until the file's size was looked at */
+    int32_t max;                     /* entries that fit */
+    uint8_t entry;                   /* bytes of one */
+    bool growable;                   /* the active segment's; fixed once readers can see it */
+    /* writer only */
+    bool full_size; /* the file has been extended to its full size */
+    int64_t backed; /* bytes from the start that have blocks */
+    atomic_bool dirty;
+};
+
+/* The file is expected at the path given to the other calls. `n` as above. */
+void index_file_init(struct index_file *x, int entry, int32_t max_bytes, int n, bool growable);
+/* Makes the file with its full size, empty. An older one is removed. */
+int index_file_create(struct index_file *x, struct fs *fs, const char *path);
+/* Unmaps, closes; the file stays as it is. */
+void index_file_close(struct index_file *x);
+
+/* A look at the published entries. Opens the file if need be: may block on it. */
+struct index_view {
+    const uint8_t *p; /* the map; NULL: read by calls */
+    struct file *file;
+    int32_t n;
+    uint8_t entry;
+    int error; /* sticky -errno of reads */
+};
+int index_file_view(struct index_file *x, struct fs *fs, const char *path, struct index_view *v);
+/* Copies entry i (zeros after an error). */
+void index_view_get(struct index_view *v, int32_t i, uint8_t *out);
+/* A field of entry i: `size` 4 or 8 bytes at `at`, signed. */
+int64_t index_view_key(struct index_view *v, int32_t i, int at, int size);
+/* The last entry whose field is <= key; -1 when there is none. The field must not decrease. Looks
+ * at the entries near the end first, so that hot look-ups stay on the same few pages. */
+int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key);
+
+static inline bool index_file_full(const struct index_file *x, int reserve)
+{
+    return atomic_load_explicit(&x->n, memory_order_relaxed) >= x->max - reserve;
+}
+
+/* Writer. The entry is visible when it returns 0. */
+int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry);
+/* Cuts the file to its entries. */
+int index_file_trim(struct index_file *x, struct fs *fs, const char *path);
+/* fsync if something was written since the last one. */
+int index_file_sync(struct index_file *x, struct fs *fs, const char *path);
+
+#endif

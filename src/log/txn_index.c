@@ -1,0 +1,165 @@
+#include "log/txn_index.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/buf.h"
+
+enum { READ_ENTRIES = 64 };
+
+void txn_entry_encode(uint8_t out[TXN_ENTRY_BYTES], struct txn_entry e)
+{
+    put_be16(out, 0);
+    put_be64(out + 2, (uint64_t)e.producer_id);
+    put_be64(out + 10, (uint64_t)e.first_offset);
+    put_be64(out + 18, (uint64_t)e.last_offset);
+    put_be64(out + 26, (uint64_t)e.last_stable_offset);
+}
+
+bool txn_entry_decode(const uint8_t p[TXN_ENTRY_BYTES], struct txn_entry *out)
+{
+    *out = (struct txn_entry){(int64_t)get_be64(p + 2), (int64_t)get_be64(p + 10),
+                              (int64_t)get_be64(p + 18), (int64_t)get_be64(p + 26)};
+    return get_be16(p) == 0;
+}
+
+void txn_index_init(struct txn_index *x, bool exists)
+{
+    atomic_init(&x->file, NULL);
+    atomic_init(&x->n, exists ? -1 : 0);
+    atomic_init(&x->dirty, false);
+}
+
+void txn_index_close(struct txn_index *x)
+{
+    file_unref(atomic_exchange(&x->file, NULL));
+}
+
+static int open_file(struct txn_index *x, struct fs *fs, const char *path, int flags,
+                     struct file **out)
+{
+    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
+    if (!f) {
+        struct file *mine;
+        struct file_stat st;
+        int err = fs_open(fs, path, flags, &mine);
+        if (err)
+            return err;
+        err = file_stat(mine, &st);
+        if (err) {
+            file_unref(mine);
+            return err;
+        }
+        int unknown = -1; /* a file just made has none */
+        atomic_compare_exchange_strong(&x->n, &unknown, (int)(st.size / TXN_ENTRY_BYTES));
+        if (atomic_compare_exchange_strong(&x->file, &f, mine))
+            f = mine;
+        else
+            file_unref(mine);
+    }
+    *out = f;
+    return 0;
+}
+
+int txn_index_append(struct txn_index *x, struct fs *fs, const char *path, struct txn_entry e)
+{
+    struct file *f;
+    uint8_t raw[TXN_ENTRY_BYTES];
+    /* With no entries there is no file we rely on: what lies there is a crash's. */
+    bool first = atomic_load(&x->n) == 0;
+    int err = open_file(x, fs, path, O_RDWR | (first ? O_CREAT : 0), &f);
+    if (err)
+        return err;
+    int n = atomic_load(&x->n);
+    int64_t at = (int64_t)n * TXN_ENTRY_BYTES;
+    struct file_stat st;
+    err = file_stat(f, &st);
+    if (!err && st.size != at)
+        err = file_truncate(f, at); /* a torn entry, or worse */
+    txn_entry_encode(raw, e);
+    if (!err)
+        err = file_pwrite_all(f, raw, sizeof(raw), at);
+    if (err)
+        return err;
+    atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
+    atomic_store_explicit(&x->n, n + 1, memory_order_release);
+    return 0;
+}
+
+int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int from,
+                   struct txn_entry *out, int max)
+{
+    uint8_t raw[READ_ENTRIES * TXN_ENTRY_BYTES];
+    struct file *f;
+    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return 0;
+    int err = open_file(x, fs, path, O_RDWR, &f);
+    if (err)
+        return err;
+    int left = atomic_load_explicit(&x->n, memory_order_acquire) - from;
+    int want = left < max ? left : max;
+    if (want > READ_ENTRIES)
+        want = READ_ENTRIES;
+    if (want <= 0)
+        return 0;
+    ssize_t got =
+        file_pread(f, raw, (size_t)want * TXN_ENTRY_BYTES, (int64_t)from * TXN_ENTRY_BYTES);
+    if (got < 0)
+        return (int)got;
+    int n = (int)got / TXN_ENTRY_BYTES; /* fewer: cut meanwhile */
+    for (int i = 0; i < n; i++)
+        if (!txn_entry_decode(raw + (size_t)i * TXN_ENTRY_BYTES, &out[i]))
+            return -EBADMSG;
+    return n;
+}
+
+int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset)
+{
+    struct txn_entry e[READ_ENTRIES];
+    int keep = 0, got;
+    while ((got = txn_index_read(x, fs, path, keep, e, READ_ENTRIES)) > 0) {
+        int i = 0;
+        while (i < got && e[i].last_offset < offset)
+            i++;
+        keep += i;
+        if (i < got)
+            break;
+    }
+    if (got < 0)
+        return got;
+    struct file *f = atomic_load(&x->file);
+    if (!f || keep == atomic_load(&x->n))
+        return 0;
+    int err = file_truncate(f, (int64_t)keep * TXN_ENTRY_BYTES);
+    if (err)
+        return err;
+    atomic_store(&x->n, keep);
+    atomic_store(&x->dirty, true);
+    return 0;
+}
+
+int txn_index_sane(struct txn_index *x, struct fs *fs, const char *path, int64_t base)
+{
+    struct txn_entry e[READ_ENTRIES];
+    int64_t last = base - 1;
+    int at = 0, got;
+    while ((got = txn_index_read(x, fs, path, at, e, READ_ENTRIES)) > 0) {
+        for (int i = 0; i < got; i++) {
+            if (e[i].last_offset <= last)
+                return 0;
+            last = e[i].last_offset;
+        }
+        at += got;
+    }
+    if (got == -EBADMSG)
+        return 0;
+    return got < 0 ? got : 1;
+}
+
+int txn_index_sync(struct txn_index *x)
+{
+    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
+    if (!f || !atomic_exchange_explicit(&x->dirty, false, memory_order_acq_rel))
+        return 0;
+    return file_sync(f);
+}

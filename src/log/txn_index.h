@@ -1,0 +1,46 @@
+/* txn_index.h - <base>.txnindex: the aborted transactions whose marker lies in the segment.
+ *
+ * FORMAT      34 bytes an entry: int16 version 0, int64 producer id, int64 first offset of the
+ *             transaction, int64 offset of its marker, int64 last stable offset once it is
+ *             complete. Appended by write(2); made with the first entry. A torn entry at the end is
+ *             not read, and cut off before the next one is written.
+ * INVARIANTS  marker offsets strictly increase.
+ * THREADS     reading: any. Appending, cutting: one at a time. Errors are -errno; the caller
+ *             reports. */
+#ifndef LOG_TXN_INDEX_H
+#define LOG_TXN_INDEX_H
+
+#include <stdatomic.h>
+
+#include "base/file.h"
+
+#define TXN_ENTRY_BYTES 34
+
+struct txn_entry {
+    int64_t producer_id, first_offset, last_offset, last_stable_offset;
+};
+
+struct txn_index {
+    _Atomic(struct file *) file; /* NULL until opened */
+    atomic_int n;                /* entries; -1 until the file was looked at; 0 without a file */
+    atomic_bool dirty;
+};
+
+void txn_entry_encode(uint8_t out[TXN_ENTRY_BYTES], struct txn_entry e);
+/* false: a version that we do not know. */
+bool txn_entry_decode(const uint8_t p[TXN_ENTRY_BYTES], struct txn_entry *out);
+
+/* exists: there is a file at the path given to the other calls. */
+void txn_index_init(struct txn_index *x, bool exists);
+void txn_index_close(struct txn_index *x);
+int txn_index_append(struct txn_index *x, struct fs *fs, const char *path, struct txn_entry e);
+/* Entries from `from` on, at most `max`: the count, or -errno; -EBADMSG for an unknown version. */
+int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int from,
+                   struct txn_entry *out, int max);
+/* Drops entries whose marker is at or above `offset`. */
+int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset);
+/* Every marker offset at or above base and rising, every version known? 1, 0 or -errno. */
+int txn_index_sane(struct txn_index *x, struct fs *fs, const char *path, int64_t base);
+int txn_index_sync(struct txn_index *x);
+
+#endif
