@@ -1,0 +1,257 @@
+/* segment.c - life of a segment and reading it; segment_write.c has the rest. */
+#include "log/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/logline.h"
+
+enum { WALK_WINDOW = 4096 };
+
+void segment_path(const struct segment *s, enum log_file_kind kind, char out[LOG_PATH_MAX])
+{
+    log_file_path(out, log_folder_path(s->folder), s->base, kind, LOG_STAGE_LIVE);
+}
+
+int segment_failed(struct segment *s, enum log_file_kind kind, int err, const char *doing)
+{
+    if (!err)
+        return 0;
+    if (err == -ENOENT && atomic_load(&s->doomed))
+        return -ESTALE;
+    if (log_error_is_shortage(err))
+        return err;
+    char path[LOG_PATH_MAX];
+    segment_path(s, kind, path);
+    log_dir_fail(s->folder->dir, err, "%s %s", doing, path);
+    return err;
+}
+
+static int64_t draw_jitter(const struct log_config *c)
+{
+    int64_t most = c->segment_jitter_ms < c->segment_ms ? c->segment_jitter_ms : c->segment_ms;
+    if (most <= 0)
+        return 0;
+    struct uuid u = uuid_random();
+    int64_t v = 0;
+    for (int i = 8; i < 12; i++)
+        v = v << 8 | u.b[i];
+    return (v & INT32_MAX) % most;
+}
+
+struct segment *segment_existing(const struct log_folder *folder, int64_t base, int64_t size,
+                                 bool has_txn_index, bool active, const struct log_config *c)
+{
+    struct segment *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    atomic_init(&s->refs, 1);
+    s->folder = folder;
+    s->base = base;
+    atomic_init(&s->file, NULL);
+    atomic_init(&s->size, size);
+    index_file_init(&s->offsets, OFFSET_ENTRY_BYTES, c->segment_index_bytes, -1, active);
+    index_file_init(&s->times, TIME_ENTRY_BYTES, c->segment_index_bytes, -1, active);
+    txn_index_init(&s->txns, has_txn_index);
+    atomic_init(&s->max_timestamp, TIMESTAMP_UNKNOWN);
+    atomic_init(&s->max_timestamp_offset, base);
+    s->first_timestamp = TIMESTAMP_UNKNOWN;
+    s->last_time = (struct time_offset){-1, base};
+    s->created_ms = clock_wall_ms(folder->dir->clock);
+    s->jitter_ms = draw_jitter(c);
+    return s;
+}
+
+struct segment *segment_ref(struct segment *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void segment_unref(struct segment *s)
+{
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    index_file_close(&s->offsets);
+    index_file_close(&s->times);
+    txn_index_close(&s->txns);
+    file_unref(atomic_load(&s->file));
+    free(s);
+}
+
+static int open_data(struct segment *s, struct file **out)
+{
+    char path[LOG_PATH_MAX];
+    segment_path(s, LOG_FILE_DATA, path);
+    int err =
+        segment_failed(s, LOG_FILE_DATA, fs_open(s->folder->dir->fs, path, O_RDWR, out), "open");
+    if (err)
+        return err;
+    /* Replaced while we were opening: the name may lead to another file. */
+    if (atomic_load(&s->doomed)) {
+        file_unref(*out);
+        return -ESTALE;
+    }
+    return 0;
+}
+
+int segment_file(struct segment *s, struct file **out)
+{
+    struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
+    if (!f) {
+        struct file *mine;
+        int err = open_data(s, &mine);
+        if (err)
+            return err;
+        if (atomic_compare_exchange_strong(&s->file, &f, mine))
+            f = mine;
+        else
+            file_unref(mine);
+    }
+    *out = file_ref(f);
+    return 0;
+}
+
+/* An index of a closed segment that cannot be right is left aside: look-ups then walk the data from
+ * the start. Its file goes, so that the next start makes a new one. */
+static int drop_insane(struct segment *s, struct index_file *x, struct index_view *v,
+                       const char *path)
+{
+    if (x->growable || v->n == 0)
+        return 0;
+    bool sane = x == &s->offsets ? offset_index_sane(v, s->base, segment_size(s))
+                                 : time_index_sane(v, s->base);
+    if (v->error || sane)
+        return v->error;
+    say_warn("log", "%s is damaged: not used, made anew at the next start", path);
+    atomic_store_explicit(&x->n, 0, memory_order_release);
+    v->n = 0;
+    int err = fs_unlink(s->folder->dir->fs, path);
+    return err == -ENOENT ? 0 : err;
+}
+
+static int view(struct segment *s, struct index_file *x, enum log_file_kind kind,
+                struct index_view *v)
+{
+    struct fs *fs = s->folder->dir->fs;
+    bool was_open = atomic_load_explicit(&x->map, memory_order_acquire) != NULL;
+    if (was_open || atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return index_file_view(x, fs, NULL, v);
+    char path[LOG_PATH_MAX];
+    segment_path(s, kind, path);
+    int err = index_file_view(x, fs, path, v);
+    if (!err && atomic_load(&s->doomed))
+        return -ESTALE;
+    if (!err)
+        err = drop_insane(s, x, v, path);
+    return segment_failed(s, kind, err, "open");
+}
+
+int segment_offsets(struct segment *s, struct index_view *v)
+{
+    return view(s, &s->offsets, LOG_FILE_INDEX, v);
+}
+
+int segment_times(struct segment *s, struct index_view *v)
+{
+    return view(s, &s->times, LOG_FILE_TIME, v);
+}
+
+/* Where a walk to `offset` may begin. */
+static int start_position(struct segment *s, int64_t offset, int64_t end, int64_t *pos)
+{
+    struct index_view v;
+    int err = segment_offsets(s, &v);
+    if (err)
+        return err;
+    struct offset_position at = offset_index_floor(&v, s->base, offset);
+    if (v.error)
+        return segment_failed(s, LOG_FILE_INDEX, v.error, "read");
+    /* an index that lies must not lead us out of the data */
+    *pos = at.position < 0 || at.position >= end ? 0 : at.position;
+    return 0;
+}
+
+int segment_walk(struct segment *s, struct file *f, int64_t offset, int64_t end, uint8_t *window,
+                 size_t window_n, struct file_batches *w)
+{
+    int64_t start;
+    int err = start_position(s, offset, end, &start);
+    if (!err)
+        file_batches_init(w, f, start, end, window, window_n);
+    return err;
+}
+
+int segment_find(struct segment *s, struct file *f, int64_t offset, int64_t end, struct batch *b,
+                 int64_t *pos)
+{
+    uint8_t window[WALK_WINDOW];
+    struct file_batches w;
+    int err = segment_walk(s, f, offset, end, window, sizeof(window), &w);
+    if (err)
+        return err;
+    while (file_batches_next(&w, b, pos) == BATCH_OK)
+        if (b->last_offset >= offset)
+            return 1;
+    return segment_failed(s, LOG_FILE_DATA, w.error, "read");
+}
+
+int segment_max_time(struct segment *s, struct time_offset *out)
+{
+    /* Offset first: with a newer time than offset a search begins too early, never too late. */
+    out->offset = atomic_load_explicit(&s->max_timestamp_offset, memory_order_acquire);
+    out->timestamp = atomic_load_explicit(&s->max_timestamp, memory_order_acquire);
+    if (out->timestamp != TIMESTAMP_UNKNOWN)
+        return 0;
+    struct index_view v;
+    int err = segment_times(s, &v);
+    if (err)
+        return err;
+    *out = time_index_last(&v, s->base);
+    if (!v.error && !s->times.growable) { /* it will not change any more */
+        atomic_store_explicit(&s->max_timestamp_offset, out->offset, memory_order_release);
+        atomic_store_explicit(&s->max_timestamp, out->timestamp, memory_order_release);
+    }
+    return segment_failed(s, LOG_FILE_TIME, v.error, "read");
+}
+
+int segment_mtime(struct segment *s, int64_t *ms)
+{
+    struct file *f;
+    struct file_stat st;
+    int err = segment_file(s, &f);
+    if (err)
+        return err;
+    err = segment_failed(s, LOG_FILE_DATA, file_stat(f, &st), "stat");
+    file_unref(f);
+    *ms = err ? 0 : st.mtime_ms;
+    return err;
+}
+
+int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos)
+{
+    uint8_t window[WALK_WINDOW];
+    struct file_batches w;
+    struct file *f;
+    struct batch b;
+    int64_t pos, size = segment_size(s);
+    *next = s->base;
+    if (end_pos)
+        *end_pos = 0;
+    if (size == 0)
+        return 0;
+    int err = segment_file(s, &f);
+    if (err)
+        return err;
+    err = segment_walk(s, f, INT64_MAX, size, window, sizeof(window), &w);
+    while (!err && file_batches_next(&w, &b, &pos) == BATCH_OK) {
+        *next = b.last_offset + 1;
+        if (end_pos)
+            *end_pos = pos + b.size;
+    }
+    file_unref(f);
+    if (err)
+        return err;
+    return segment_failed(s, LOG_FILE_DATA, w.error, "read");
+}
