@@ -219,17 +219,10 @@ void watches_note(struct watches *r, const char *path, bool children)
     pthread_mutex_unlock(&r->lock);
 }
 
-void watches_take(struct watches *r, struct list *to)
+void watches_tell(struct watches *r)
 {
     pthread_mutex_lock(&r->lock);
-    list_splice(to, &r->noted);
-    pthread_mutex_unlock(&r->lock);
-}
-
-void watches_tell(struct watches *r, struct list *from)
-{
-    pthread_mutex_lock(&r->lock);
-    for (struct list *at; (at = list_pop(from));) {
+    for (struct list *at; (at = list_pop(&r->noted));) {
         struct store_watch_slot *slot = list_entry(at, struct store_watch_slot, noted_link);
         if (slot->posted) /* told but not run yet: it will read what is new now as well */
             continue;

@@ -1,0 +1,111 @@
+/* log_flush.c - making a log durable, and its clean end.
+ *
+ * The recovery point rises only after every sync has succeeded, and only here. One flush at a time:
+ * the kernel reports a lost page to one fsync only, and a second one that ran beside it would
+ * believe all is well. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "log/log_open.h"
+#include "log/log_private.h"
+
+static int sync_snapshot(struct log *log, int64_t offset)
+{
+    char path[LOG_PATH_MAX];
+    struct file *f;
+    log_file_path(path, log_path(log), offset, LOG_FILE_SNAPSHOT, LOG_STAGE_LIVE);
+    int err = fs_open(log_fs(log), path, O_RDWR, &f);
+    if (err == -ENOENT) /* gone with its segment */
+        return 0;
+    if (!err) {
+        err = file_sync(f);
+        file_unref(f);
+    }
+    if (err && !log_error_is_shortage(err))
+        log_dir_fail(log->folder.dir, err, "sync %s", path);
+    return err;
+}
+
+static void raise_recovery_point(struct log *log, int64_t to)
+{
+    int64_t now = atomic_load(&log->recovery_point);
+    while (now < to && !atomic_compare_exchange_weak(&log->recovery_point, &now, to))
+        ;
+}
+
+int log_sync_to(struct log *log, int64_t target)
+{
+    int64_t from = log_recovery_point(log);
+    pthread_mutex_lock(&log->lock);
+    struct segment_list *l = log_pin(log);
+    int64_t snapshot = log->unsynced_snapshot;
+    log->unsynced_snapshot = -1;
+    pthread_mutex_unlock(&log->lock);
+    int err = 0;
+    int i = segment_list_floor(l, from);
+    for (i = i < 0 ? 0 : i; i < l->n && !err; i++) {
+        struct segment *s = l->v[i];
+        if (s->base > target)
+            break;
+        if (atomic_load(&s->doomed)) /* cut or deleted meanwhile: not what the log is made of */
+            continue;
+        /* recovered data was written by an earlier process, and nobody knows whether it is safe */
+        err = segment_sync(s, segment_size(s) > 0 && target > from);
+        if (err == -ESTALE)
+            err = 0;
+    }
+    segment_list_unpin(l);
+    if (!err && snapshot >= 0)
+        err = sync_snapshot(log, snapshot);
+    if (!err && atomic_exchange(&log->names_dirty, false))
+        err = log_failed(log, fs_sync_dir(log_fs(log), log_path(log)), "sync", NULL);
+    if (!err && log_offline(log))
+        err = -EIO; /* another thread met the error that ours may have missed */
+    if (err)
+        return err;
+    raise_recovery_point(log, target);
+    atomic_store_explicit(&log->last_flush_ms, clock_wall_ms(log->folder.dir->clock),
+                          memory_order_relaxed);
+    return 0;
+}
+
+enum kerr log_flush(struct log *log)
+{
+    pthread_mutex_lock(&log->flush_lock);
+    enum kerr code = log_usable(log);
+    int64_t target = log_end_offset(log);
+    if (!code && (target > log_recovery_point(log) || atomic_load(&log->names_dirty)))
+        code = log_kerr(log_sync_to(log, target));
+    pthread_mutex_unlock(&log->flush_lock);
+    return code;
+}
+
+static int close_locked(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    int64_t end = log_end_offset(log);
+    struct segment *active = segment_list_active(log->segments.now);
+    atomic_store(&log->gone, true); /* nobody appends any more, so the lock may go for the syncs */
+    int err = log_flush_metadata(log);
+    if (!err)
+        err = log_take_snapshot(log, end, true);
+    if (!err)
+        err = segment_seal(active);
+    pthread_mutex_unlock(&log->lock);
+    if (!err)
+        err = log_sync_to(log, end);
+    return err;
+}
+
+int log_close(struct log *log)
+{
+    int err = 0;
+    pthread_mutex_lock(&log->flush_lock);
+    if (log_offline(log))
+        err = -EIO;
+    else if (!atomic_load(&log->gone) && log->touched)
+        err = close_locked(log);
+    atomic_store(&log->gone, true);
+    pthread_mutex_unlock(&log->flush_lock);
+    return err;
+}

@@ -1,0 +1,60 @@
+/* log_manager_private.h - inside of the log manager.
+ *
+ * LOCKS  change_lock (creating and deleting, one at a time; held over folder work), then a dir's
+ *        checkpoint_lock (one writer of its files), then lock (the map; held for moments). A log's
+ *        own locks are taken with none of them but change_lock held. */
+#ifndef LOG_LOG_MANAGER_PRIVATE_H
+#define LOG_LOG_MANAGER_PRIVATE_H
+
+#include "base/hmap.h"
+#include "log/checkpoint.h"
+#include "log/log_manager.h"
+#include "log/log_open.h"
+
+struct managed_dir {
+    struct log_manager *manager;
+    struct log_dir *dir;
+    bool loaded; /* all its logs were: it may get a clean mark */
+    bool clean;  /* its last stop was */
+    /* The checkpoint files may name logs that are no more. A new log of such a name must not take
+     * over what they say, so they are written anew before one is made. */
+    atomic_bool stale;
+    pthread_mutex_t checkpoint_lock;
+    /* while loading */
+    struct offset_checkpoint recovery_points, start_offsets, high_watermarks;
+};
+
+struct log_manager {
+    struct fs *fs;
+    const struct clock *clock;
+    struct managed_dir *dirs;
+    int dirs_n;
+    int threads; /* per dir, for loading and closing */
+    bool remove_topic_ids;
+    void (*topic_config)(void *arg, struct str topic, struct log_config *c);
+    void (*dir_failed)(void *arg, struct log_dir *d);
+    void *arg;
+
+    pthread_mutex_t change_lock;
+    pthread_mutex_t lock;
+    struct hmap logs; /* by topic and partition; a reference each */
+    struct log_config defaults;
+};
+
+/* Logs of one dir (NULL: of all) as an array with a reference each. NULL without memory. */
+struct log **log_manager_snapshot(struct log_manager *m, const struct log_dir *d, int *n);
+void log_manager_snapshot_free(struct log **v, int n);
+/* 0, -EEXIST, -ENOMEM. Takes a reference. */
+int log_manager_add(struct log_manager *m, struct log *log);
+
+enum manager_file { FILE_RECOVERY_POINTS, FILE_START_OFFSETS, FILE_HIGH_WATERMARKS };
+/* 0 or -errno after log_dir_fail. */
+int managed_dir_write(struct managed_dir *md, enum manager_file which);
+/* All three, and not stale any more. */
+int managed_dir_write_all(struct managed_dir *md);
+
+/* Runs work(arg, i) for i in [0, n), on `threads` threads or, if that is 1, here. */
+void log_manager_parallel(const char *name, int threads, int n, void (*work)(void *arg, int i),
+                          void *arg);
+
+#endif

@@ -1,0 +1,33 @@
+/* log_open.h - making, loading and deleting the log of one partition; for the log manager and
+ * tests. */
+#ifndef LOG_LOG_OPEN_H
+#define LOG_LOG_OPEN_H
+
+#include "log/log.h"
+#include "log/log_dir_private.h"
+
+struct log_open_args {
+    struct log_dir *dir;
+    struct topic_partition tp;
+    const struct log_config *config;
+    bool clean; /* the last stop was: nothing above the recovery point needs a look */
+    /* as the checkpoints say; 0 when they say nothing */
+    int64_t recovery_point, start_offset, high_watermark;
+    bool remove_topic_id; /* partition.metadata is deleted */
+};
+/* Loads a folder that exists. On error *out is NULL and the dir is offline, unless it was -ENOMEM
+ * or another shortage. @blocks */
+int log_open(const struct log_open_args *a, struct log **out);
+/* Makes folder and files; durable, names included, when it returns 0. topic_id may be zero.
+ * @blocks */
+int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+               struct uuid topic_id, struct log **out);
+/* Clean stop of one log. 0 or -errno. @blocks */
+int log_close(struct log *log);
+/* Renames the folder to its -delete form; it goes after delay_ms. Whoever still uses the log gets
+ * NOT_LEADER_OR_FOLLOWER. 0 or -errno. @blocks */
+int log_delete(struct log *log, int64_t delay_ms);
+struct log *log_ref(struct log *log);
+void log_unref(struct log *log); /* closes files without syncing */
+
+#endif

@@ -1,0 +1,163 @@
+/* log_truncate.c - cutting a log back: a follower that has diverged from its leader.
+ *
+ * Readers keep the segments they pinned; a segment that is cut becomes a new object, so that no
+ * index changes under anybody. Files are cut at once. Nothing here is durable by itself: what
+ * comes back after a crash is cut again, since the leader's epochs tell where. Only the recovery
+ * point on disk must follow before new records are written, or a crash would trust them unread. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "log/log_load.h"
+#include "log/log_private.h"
+
+/* Dooms the segments of l from `first` on. */
+static int doom_from(struct log *log, const struct segment_list *l, int first)
+{
+    int err = 0;
+    int64_t delay = log->config->c.file_delete_delay_ms;
+    for (int i = l->n - 1; i >= first && !err; i--) /* from the end: what is left is a prefix */
+        err = segment_doom(l->v[i], delay);
+    atomic_store(&log->names_dirty, true);
+    return err;
+}
+
+static void lower(_Atomic int64_t *v, int64_t to)
+{
+    int64_t now = atomic_load(v);
+    while (now > to && !atomic_compare_exchange_weak(v, &now, to))
+        ;
+}
+
+/* The log ends at `end` now. The watermark follows the end, and the rest the watermark. */
+static int set_end(struct log *log, int64_t end)
+{
+    atomic_store(&log->end, end);
+    lower(&log->recovery_point, end);
+    lower(&log->start, end);
+    log_bound_high_watermark(log);
+    int err = 0;
+    if (epoch_cache_cut_end(&log->epochs, end))
+        err = log_save_epochs(log);
+    if (!err)
+        err = log_reload_producers(log, end);
+    return err;
+}
+
+static int cut_segments(struct log *log, int64_t offset)
+{
+    struct segment_list *now = log->segments.now;
+    struct segment *cut;
+    int i = segment_list_floor(now, offset);
+    int err = doom_from(log, now, i + 1);
+    if (!err)
+        err = segment_truncated(now->v[i], offset, &log->config->c, &cut);
+    if (err)
+        return err;
+    struct segment_list *l = segment_list_head(now, i, cut);
+    segment_unref(cut);
+    if (!l) {
+        log_dir_fail(log->folder.dir, -ENOMEM, "cut %s", log_path(log));
+        return -ENOMEM;
+    }
+    segment_lists_publish(&log->segments, l);
+    return 0;
+}
+
+static int start_over(struct log *log, int64_t offset)
+{
+    struct segment_list *now = log->segments.now;
+    struct segment *fresh;
+    int err = doom_from(log, now, 0);
+    if (!err)
+        err = segment_create(&log->folder, offset, &log->config->c, &fresh);
+    if (err)
+        return err;
+    struct segment_list *l = segment_list_new(&fresh, 1);
+    segment_unref(fresh);
+    if (!l) {
+        log_dir_fail(log->folder.dir, -ENOMEM, "begin anew %s", log_path(log));
+        return -ENOMEM;
+    }
+    segment_lists_publish(&log->segments, l);
+    return 0;
+}
+
+/* The recovery point on disk must not be above what was cut. Without locks: it asks all logs. */
+static int save_recovery_point(struct log *log)
+{
+    struct log_dir *d = log->folder.dir;
+    if (atomic_load(&log->saved_recovery_point) <= log_recovery_point(log) ||
+        !d->save_recovery_points)
+        return 0;
+    return d->save_recovery_points(d->save_arg, d);
+}
+
+enum kerr log_truncate_fully(struct log *log, int64_t offset)
+{
+    pthread_mutex_lock(&log->flush_lock);
+    pthread_mutex_lock(&log->lock);
+    enum kerr code = log_usable(log);
+    if (!code) {
+        log->touched = true;
+        epoch_cache_clear(&log->epochs);
+        int err = start_over(log, offset);
+        if (!err)
+            err = log_save_epochs(log);
+        if (!err) {
+            /* in an order in which no reader sees a start above the end */
+            lower(&log->start, offset);
+            atomic_store(&log->end, offset);
+            atomic_store(&log->high_watermark, offset);
+            atomic_store(&log->start, offset);
+            lower(&log->recovery_point, offset);
+            err = log_reload_producers(log, offset);
+        }
+        code = log_kerr(err);
+    }
+    pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->flush_lock);
+    if (!code)
+        code = log_kerr(save_recovery_point(log));
+    return code;
+}
+
+enum kerr log_truncate_to(struct log *log, int64_t offset)
+{
+    int64_t first_base;
+    pthread_mutex_lock(&log->flush_lock);
+    pthread_mutex_lock(&log->lock);
+    first_base = log->segments.now->v[0]->base;
+    enum kerr code = log_usable(log);
+    bool whole = !code && offset < first_base;
+    if (!code && !whole) {
+        int err = 0;
+        if (offset >= log_end_offset(log)) {
+            if (epoch_cache_cut_end(&log->epochs, log_end_offset(log)))
+                err = log_save_epochs(log);
+        } else {
+            log->touched = true;
+            err = cut_segments(log, offset);
+            if (!err)
+                err = set_end(log, offset);
+        }
+        code = log_kerr(err);
+    }
+    pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->flush_lock);
+    if (whole)
+        return log_truncate_fully(log, offset);
+    if (!code)
+        code = log_kerr(save_recovery_point(log));
+    return code;
+}
+
+int log_reload_producers(struct log *log, int64_t offset)
+{
+    struct segment_list *l = log_pin(log);
+    int err = log_load_producers(log, l->v, l->n, offset, false);
+    segment_list_unpin(l);
+    if (!err)
+        err = log_take_snapshot(log, offset, false);
+    log_update_unstable(log);
+    return err;
+}
