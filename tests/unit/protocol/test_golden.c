@@ -13,8 +13,7 @@
 static const struct {
     const char *name;
     bool values_only; /* the other side has names of its own: texts without names and braces */
-} files[] = {
-    {"golden_kio.txt", false}, {"golden_python_kafka.txt", true}, {"golden_librdkafka.txt", false}};
+} files[] = {{"golden_kio.txt", false}, {"golden_python_kafka.txt", true}};
 
 static const struct msg_desc *find(const char *name)
 {
@@ -138,4 +137,76 @@ static void other_programs_messages_mean_the_same_to_us(void **state)
                 fail_msg("no golden %s version %d", all[i]->name, v);
 }
 
-UNIT_MAIN(unit_test(other_programs_messages_mean_the_same_to_us))
+/* --- whole frames */
+
+/* Reads and writes header and body; `out` then holds our bytes. False when it cannot be read. */
+static bool pass_request(struct reader *r, struct arena *a, struct writer *out)
+{
+    struct request_header h;
+    if (request_header_decode(r, &h))
+        return false;
+    const struct msg_desc *d = api_find(h.api_key)->request;
+    void *m = arena_alloc(a, d->body->size);
+    if (msg_decode(d, h.api_version, r, a, m))
+        return false;
+    request_header_encode(out, &h);
+    msg_encode(d, h.api_version, out, m);
+    return true;
+}
+
+static bool pass_response(struct reader *r, const struct api_desc *api, int version,
+                          struct arena *a, struct writer *out)
+{
+    int32_t id;
+    int header = api_response_header_version(api, version);
+    void *m = arena_alloc(a, api->response->body->size);
+    if (response_header_decode(r, header, &id) || msg_decode(api->response, version, r, a, m))
+        return false;
+    response_header_encode(out, header, id);
+    msg_encode(api->response, version, out, m);
+    return true;
+}
+
+static void recorded_frames_come_back_to_the_byte(void **state)
+{
+    FILE *f = fopen(TEST_DATA_DIR "/golden_librdkafka.txt", "r");
+    assert_non_null(f);
+    static char line[4096];
+    static uint8_t bytes[2048];
+    int requests = 0, responses = 0;
+    while (fgets(line, sizeof(line), f)) {
+        struct arena a;
+        struct writer out = WRITER_INIT;
+        arena_init(&a, 0);
+        int key, version, at = 0;
+        size_t n = 0;
+        bool ok = true;
+        struct reader r = reader_of(NULL, 0);
+        if (line[0] == '>') {
+            n = unhex(line + 2, bytes);
+            r = reader_of(bytes, n);
+            ok = pass_request(&r, &a, &out);
+            requests++;
+        } else if (sscanf(line, "< %d %d %n", &key, &version, &at) == 2) {
+            n = unhex(line + at, bytes);
+            r = reader_of(bytes, n);
+            ok = pass_response(&r, api_find((int16_t)key), version, &a, &out);
+            responses++;
+        }
+        if (reader_left(&r)) {
+            /* librdkafka 2.0.2 has one byte too many behind ListGroups 4 */
+            if (get_be32(bytes) != (API_LIST_GROUPS << 16 | 4))
+                fail_msg("%zu bytes left over: %s", reader_left(&r), line);
+            n -= reader_left(&r);
+        }
+        if (!ok || out.unsupported || out.buf.len != n || (n && memcmp(out.buf.p, bytes, n) != 0))
+            fail_msg("%s: %s", ok ? "other bytes" : "not read", line);
+        writer_free(&out);
+        arena_free(&a);
+    }
+    fclose(f);
+    assert_true(requests > 100 && responses > 80);
+}
+
+UNIT_MAIN(unit_test(other_programs_messages_mean_the_same_to_us),
+          unit_test(recorded_frames_come_back_to_the_byte))
