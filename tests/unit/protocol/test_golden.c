@@ -73,7 +73,7 @@ static const char *check(const struct msg_desc *d, int version, const uint8_t *p
             wrong = "has bytes left over";
         else if (*want_text && strcmp((char *)text->p, want_text) != 0)
             wrong = "has other values";
-        else if (w.unsupported || w.buf.len != n || memcmp(w.buf.p, p, n) != 0)
+        else if (w.unsupported || w.buf.len != n || (n && memcmp(w.buf.p, p, n) != 0))
             wrong = "is encoded to other bytes";
     }
     writer_free(&w);
