@@ -7,6 +7,7 @@
 
 #include "metadata/metadata_cache.h"
 #include "metadata/store.h"
+#include "metadata/znode.h"
 #include "protocol/errors.h"
 
 struct topic_admin;
@@ -26,9 +27,6 @@ struct topic_admin_options {
 int topic_admin_new(const struct topic_admin_options *o, struct topic_admin **out);
 void topic_admin_free(struct topic_admin *t);
 
-struct config_pair {
-    struct str name, value; /* value may be null */
-};
 struct manual_assignment {
     int32_t partition;
     const int32_t *brokers;

@@ -2,9 +2,9 @@
  * is in embedded_apply.c, what reaches the disk in journal.c.
  *
  * ROUND     take all that is queued; apply requests one by one until they are all done or enough
- *           bytes wait for the journal; append these as one frame; tell watches; answer. Reads wait
- *           for the frame as well when a write of the same round came before them, since they may
- *           have seen it.
+ *           bytes wait for the journal; append these as one frame; then, request by request, tell
+ *           the watches and answer. Reads wait for the frame as well, since they may have seen what
+ *           is in it.
  * SESSION   LIVE -> TELLING (expired; every request gets -ESTALE until all listeners ran) -> LIVE,
  *           and from any state -> GONE by close.
  * REFS      the core lives as long as it has sessions or its serve task is posted; a session as
@@ -123,15 +123,26 @@ static void begin_session(struct session *s)
     s->state = SESSION_LIVE;
 }
 
+static struct listener *find_listener(struct session *s,
+                                      void (*cb)(void *arg, enum store_session state), void *arg)
+{
+    list_each (at, &s->listeners) {
+        struct listener *l = list_entry(at, struct listener, link);
+        if (l->cb == cb && l->arg == arg)
+            return l;
+    }
+    return NULL;
+}
+
 static void word_run(struct task *t)
 {
     struct word *w = container_of(t, struct word, task);
     struct session *s = w->session;
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);
-    bool gone = s->state == SESSION_GONE;
+    bool listens = s->state != SESSION_GONE && find_listener(s, w->to.cb, w->to.arg);
     pthread_mutex_unlock(&c->lock);
-    if (!gone)
+    if (listens) /* and cannot stop meanwhile: that happens on this executor */
         w->to.cb(w->to.arg, w->state);
     pthread_mutex_lock(&c->lock);
     if (w->state == STORE_EXPIRED && --s->telling == 0 && s->state == SESSION_TELLING) {
@@ -178,6 +189,7 @@ static void apply_one(struct core *c, struct store_request *r)
     int64_t id = s->id;
     pthread_mutex_unlock(&c->lock);
     r->status = 0;
+    list_init(&r->told);
     for (int i = 0; i < r->ops_n; i++) {
         r->ops[i].status = 0;
         r->ops[i].result = BYTES_NULL;
@@ -189,6 +201,7 @@ static void apply_one(struct core *c, struct store_request *r)
         embedded_refuse(r, -ESTALE);
     else
         embedded_apply(&c->state, s, id, r);
+    watches_take(c->state.watches, &r->told);
 }
 
 /* The journal failed. What is in memory may be ahead of the disk, so nobody sees it any more. */
@@ -238,11 +251,11 @@ static void serve_group(struct core *c, struct list *requests)
         apply_one(c, list_entry(at, struct store_request, task.link));
     } while (!list_empty(requests) && c->state.txns.len < GROUP_BYTES);
     int err = c->failed ? 0 : make_durable(c);
-    watches_tell(c->state.watches);
     for (struct list *at; (at = list_pop(&applied));) {
         struct store_request *r = list_entry(at, struct store_request, task.link);
         if (err)
             embedded_refuse(r, -EIO);
+        watches_tell(c->state.watches, &r->told);
         task_init(&r->task, request_done);
         executor_post(r->done_on, &r->task);
     }
@@ -277,7 +290,10 @@ static void end_session(struct core *c, struct session *s)
         watches_disarm(c->state.watches, s);
     else
         watches_drop(c->state.watches, s);
-    watches_tell(c->state.watches);
+    struct list told;
+    list_init(&told);
+    watches_take(c->state.watches, &told);
+    watches_tell(c->state.watches, &told);
     pthread_mutex_lock(&c->lock);
     if (expired && was_live)
         tell_listeners(s, STORE_EXPIRED);
@@ -386,6 +402,19 @@ static int embedded_on_session(struct store *store, struct executor *on,
     return 0;
 }
 
+static void embedded_off_session(struct store *store,
+                                 void (*cb)(void *arg, enum store_session state), void *arg)
+{
+    struct session *s = session_of(store);
+    pthread_mutex_lock(&s->core->lock);
+    struct listener *l = find_listener(s, cb, arg);
+    if (l) {
+        list_remove(&l->link);
+        free(l);
+    }
+    pthread_mutex_unlock(&s->core->lock);
+}
+
 static int64_t embedded_session_id(struct store *store)
 {
     struct session *s = session_of(store);
@@ -444,6 +473,7 @@ static const struct store_ops embedded_ops = {
     .watch = embedded_watch,
     .unwatch = embedded_unwatch,
     .on_session = embedded_on_session,
+    .off_session = embedded_off_session,
     .session_id = embedded_session_id,
     .close = embedded_close,
     .drive = embedded_drive,

@@ -30,6 +30,11 @@ int store_on_session(struct store *s, struct executor *on,
     return s->ops->on_session(s, on, cb, arg);
 }
 
+void store_off_session(struct store *s, void (*cb)(void *arg, enum store_session state), void *arg)
+{
+    s->ops->off_session(s, cb, arg);
+}
+
 int64_t store_session_id(struct store *s)
 {
     return s->ops->session_id(s);

@@ -11,7 +11,7 @@
  *            armed by each exists/get (node) or children (children) read of that path with `watch`
  *            set, and told once when it changes. It carries no data: the handler reads again, which
  *            arms it again. As there, a get or children of an absent node arms nothing. A change is
- *            told before any answer that shows it.
+ *            told before any answer that shows it, and after every answer that does not.
  * SESSION    After an expiry every request gets -ESTALE until all session listeners have been told
  *            EXPIRED; then a new session begins and they are told CONNECTED. So nothing of the old
  *            life can write with the new session.
@@ -80,9 +80,11 @@ struct store_request {
     int status; /* multi: 0 or the first failing op's status; else ops[0].status */
     struct executor *done_on;
     void (*done)(struct store_request *r);
+    void *user; /* the caller's */
     /* private to the store */
     struct task task;
     struct store *store;
+    struct list told; /* watches that hear of it before it is answered */
 };
 
 struct store_watch_slot;
@@ -104,6 +106,8 @@ struct store_ops {
     void (*unwatch)(struct store *s, struct store_watch *w);
     int (*on_session)(struct store *s, struct executor *on,
                       void (*cb)(void *arg, enum store_session state), void *arg);
+    void (*off_session)(struct store *s, void (*cb)(void *arg, enum store_session state),
+                        void *arg);
     int64_t (*session_id)(struct store *s);
     void (*close)(struct store *s);
     /* NULL, or (a store without a thread): do all that is queued now, on this thread. */
@@ -118,9 +122,11 @@ void store_submit(struct store *s, struct store_request *r);
 int store_watch(struct store *s, struct store_watch *w);
 /* Deregister on the handler's executor: afterwards it will not fire. Not registered is fine. */
 void store_unwatch(struct store *s, struct store_watch *w);
-/* Tells changes of the session; one listener per call, for the store's life. 0 or -ENOMEM. */
+/* Tells changes of the session; one listener per call. 0 or -ENOMEM. */
 int store_on_session(struct store *s, struct executor *on,
                      void (*cb)(void *arg, enum store_session state), void *arg);
+/* On the listener's executor: afterwards it is not called. */
+void store_off_session(struct store *s, void (*cb)(void *arg, enum store_session state), void *arg);
 /* Owner of the ephemeral nodes that are made now; changes with each new session. @thread any */
 int64_t store_session_id(struct store *s);
 /* Answers what is queued, ends the session (ephemeral nodes go) and frees. @blocks */

@@ -41,6 +41,21 @@ struct store_request *store_batch_add_checked(struct store_batch *b, struct stor
     return store_batch_add_multi(b, ops, 2);
 }
 
+static struct store_request *request_at(const struct store_batch *b, struct list *at)
+{
+    return at == &b->requests ? NULL : &list_entry(at, struct store_batched, link)->request;
+}
+
+struct store_request *store_batch_first(const struct store_batch *b)
+{
+    return request_at(b, b->requests.next);
+}
+
+struct store_request *store_batch_next(const struct store_batch *b, const struct store_request *r)
+{
+    return request_at(b, container_of(r, struct store_batched, request)->link.next);
+}
+
 static void one_done(struct store_request *r)
 {
     struct store_batch *b = container_of(r, struct store_batched, request)->batch;
@@ -56,8 +71,7 @@ static void none_done(struct task *t)
 
 static void refuse_all(struct store_batch *b)
 {
-    list_each (at, &b->requests) {
-        struct store_request *r = &list_entry(at, struct store_batched, link)->request;
+    store_batch_each (r, b) {
         r->status = -ENOMEM;
         for (int i = 0; i < r->ops_n; i++)
             r->ops[i].status = -ENOMEM;
@@ -78,8 +92,7 @@ void store_batch_submit(struct store_batch *b, struct store *s, struct executor 
     }
     struct list all;
     list_init(&all);
-    list_each (at, &b->requests) {
-        struct store_request *r = &list_entry(at, struct store_batched, link)->request;
+    store_batch_each (r, b) {
         r->done_on = done_on;
         r->done = one_done;
         list_push_back(&all, &r->task.link);
@@ -103,7 +116,9 @@ int store_batch_run(struct store_batch *b, struct store *s)
 
 void store_batch_clear(struct store_batch *b)
 {
-    list_each (at, &b->requests)
-        store_request_clear(&list_entry(at, struct store_batched, link)->request);
+    void *user = b->user;
+    store_batch_each (r, b)
+        store_request_clear(r);
     store_batch_init(b, b->arena);
+    b->user = user;
 }

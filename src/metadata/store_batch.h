@@ -17,6 +17,7 @@ struct store_batch {
     bool failed; /* no memory */
     struct executor *done_on;
     void (*done)(struct store_batch *b);
+    void *user;        /* the caller's; kept by store_batch_clear */
     struct task empty; /* answers a batch without requests */
 };
 struct store_batched {
@@ -36,6 +37,11 @@ struct store_request *store_batch_add_checked(struct store_batch *b, struct stor
 /* Adds a multi of n operations, copied. */
 struct store_request *store_batch_add_multi(struct store_batch *b, const struct store_op *ops,
                                             int n);
+/* Walk over the requests in the order they were added; NULL behind the last. */
+struct store_request *store_batch_first(const struct store_batch *b);
+struct store_request *store_batch_next(const struct store_batch *b, const struct store_request *r);
+#define store_batch_each(r, b) \
+    for (struct store_request *r = store_batch_first(b); r != NULL; r = store_batch_next(b, r))
 /* Sends all; done(b) runs on done_on once all are answered, also when there are none. */
 void store_batch_submit(struct store_batch *b, struct store *s, struct executor *done_on,
                         void (*done)(struct store_batch *b));

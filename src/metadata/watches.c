@@ -219,10 +219,17 @@ void watches_note(struct watches *r, const char *path, bool children)
     pthread_mutex_unlock(&r->lock);
 }
 
-void watches_tell(struct watches *r)
+void watches_take(struct watches *r, struct list *to)
 {
     pthread_mutex_lock(&r->lock);
-    for (struct list *at; (at = list_pop(&r->noted));) {
+    list_splice(to, &r->noted);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void watches_tell(struct watches *r, struct list *from)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct list *at; (at = list_pop(from));) {
         struct store_watch_slot *slot = list_entry(at, struct store_watch_slot, noted_link);
         if (slot->posted) /* told but not run yet: it will read what is new now as well */
             continue;

@@ -1,7 +1,7 @@
 /* watches.h - the embedded store's registry of watch handlers: arm, note a change, tell.
  *
- * Changes are noted while requests are applied and told together once they are durable
- * (watches_tell), so a handler never learns of something that a crash takes back.
+ * Changes are noted while a request is applied and told once it is durable, so a handler never
+ * learns of something that a crash takes back.
  *
  * OWNERSHIP  a handler's memory is its caller's until unwatch; what is posted to executors is a
  *            slot of our own, which outlives it.
@@ -22,7 +22,10 @@ void watches_remove(struct watches *r, struct store_watch *w);
 void watches_arm(struct watches *r, const void *session, const char *path, bool children);
 /* Something happened to the node (or its children): its armed handlers are to be told. */
 void watches_note(struct watches *r, const char *path, bool children);
-void watches_tell(struct watches *r);
+/* Moves what was noted so far to `to`, a list of the caller's. */
+void watches_take(struct watches *r, struct list *to);
+/* Posts the handlers on a list made by watches_take. */
+void watches_tell(struct watches *r, struct list *from);
 /* The session expired: nothing of it is armed any more. */
 void watches_disarm(struct watches *r, const void *session);
 /* The session was closed: its handlers go. */
