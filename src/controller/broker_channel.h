@@ -15,6 +15,8 @@ struct broker_channel {
      */
     void (*send)(struct broker_channel *c, int16_t api_key, int version, const void *request,
                  channel_cb cb, void *arg);
+    /* Ends the channel: no send afterwards. Each cb still comes, at once from inside or later on
+     * the executor (what was not sent: -ECANCELED); the channel frees itself after the last. */
     void (*close)(struct broker_channel *c);
 };
 

@@ -8,27 +8,39 @@
 
 #include "controller/broker_channel.h"
 #include "metadata/metadata_cache.h"
+#include "metadata/registration.h"
 #include "metadata/store.h"
 
 struct controller;
 
 struct controller_options {
     int32_t broker_id;
-    int64_t broker_epoch; /* czxid of the own registration */
     struct store *store;
     struct executor *ex;
-    /* Channel to a broker (own id: in process). Returns owned; NULL = cannot. */
+    /* Registers this broker again when a session has ended and a new one begins; its first
+     * registration is its owner's. Borrowed; NULL: nothing is registered again. */
+    struct broker_registrar *registrar;
+    struct str listener; /* between brokers; copied. Null: each broker's first endpoint */
+    bool topic_ids;      /* inter.broker.protocol.version >= 2.8 */
+    bool delete_topics;  /* delete.topic.enable */
+    /* unclean.leader.election.enable as in force for the topic; NULL = never. On ex. */
+    bool (*unclean)(void *arg, struct str topic);
+    /* Channel to a broker (own id: in process). Returns owned; NULL = cannot. On ex. */
     struct broker_channel *(*channel)(void *arg, int32_t broker_id);
-    /* A change nobody here survives (e.g. the store failed): the broker should stop. */
-    void (*fatal)(void *arg, const char *why);
-    /* The first full round (all partitions told, metadata sent to the own broker) is over. On ex.
+    /* A change nobody here survives (e.g. the store failed): the broker should stop. On ex, once.
      */
+    void (*fatal)(void *arg, const char *why);
+    /* Once: the first election is over, and if this broker won it, the first full round as well
+     * (all partitions told and metadata sent to the own broker, and answered). On ex. */
     void (*ready)(void *arg);
     void *arg;
 };
+/* @thread any */
 int controller_start(const struct controller_options *o, struct controller **out);
-/* On ex, or when ex no longer runs. */
+/* Acts no more and closes the channels; memory goes when what is under way at the store and the
+ * channels has been answered, so ex must run until both are closed. The nodes /controller and
+ * /controller_epoch stay: the session's end removes the former. @thread ex's */
 void controller_stop(struct controller *c);
-bool controller_is_active(const struct controller *c); /* @thread any */
+bool controller_is_active(const struct controller *c); /* @thread any, until stop */
 
 #endif
