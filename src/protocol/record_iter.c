@@ -25,9 +25,11 @@ static int decompress(struct record_iter *it, const uint8_t *p, size_t n, size_t
         return malformed(it, "The compressed data is malformed");
     if (rc == -EFBIG)
         return malformed(it, "The decompressed data is larger than allowed");
+    if (rc)
+        return rc;
     it->at = it->body.p;
     it->end = it->body.p + it->body.len;
-    return rc;
+    return 0;
 }
 
 /* ---- magic 2 ---- */

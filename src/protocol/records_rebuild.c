@@ -115,8 +115,6 @@ static enum kerr plain_records(struct record_check *c, const struct batch *b, en
     size_t limit = (size_t)c->policy->max_message_bytes;
     bool limited = target == CODEC_NONE && limit < cap; /* what will be refused need not be made */
     int rc = codec_decompress((enum codec)b->codec, 2, *p, n, limited ? limit : cap, body);
-    *p = body->p;
-    *end = body->p + body->len;
     if (rc == -EFBIG && limited)
         return fail_rc(c, -EMSGSIZE);
     if (rc == -ENOMEM)
@@ -125,6 +123,8 @@ static enum kerr plain_records(struct record_check *c, const struct batch *b, en
         return prepare_fail(c->arena, c->out, KERR_INVALID_RECORD, "%s",
                             rc == -EFBIG ? "The decompressed data is larger than allowed"
                                          : "The compressed data is malformed");
+    *p = body->p;
+    *end = body->p + body->len;
     return KERR_NONE;
 }
 
