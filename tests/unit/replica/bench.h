@@ -3,6 +3,7 @@
 #ifndef TESTS_REPLICA_BENCH_H
 #define TESTS_REPLICA_BENCH_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,8 @@
 #include "unit.h"
 
 #define UNUSED __attribute__((unused))
-#define NUMBERS(...)                   \
-    ((const int32_t[]){__VA_ARGS__}),  \
-        (int32_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+#define NUMBERS(...) \
+    ((const int32_t[]){__VA_ARGS__}), (int32_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 
 struct bench {
     char dirs[2][32];

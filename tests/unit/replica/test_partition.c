@@ -53,9 +53,8 @@ static void epochs_of_requests_are_checked(void **state)
              {4, KERR_FENCED_LEADER_EPOCH},
              {6, KERR_UNKNOWN_LEADER_EPOCH}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct partition_read_args args = {.replica_id = -1,
-                                           .current_leader_epoch = t[i].epoch,
-                                           .last_fetched_epoch = -1};
+        struct partition_read_args args = {
+            .replica_id = -1, .current_leader_epoch = t[i].epoch, .last_fetched_epoch = -1};
         struct partition_read read;
         struct offset_lookup found;
         int32_t epoch;
@@ -150,8 +149,12 @@ static void small_isr_refuses_acks_all_and_holds_the_high_watermark(void **state
     bench_open(&b);
     b.config.min_insync_replicas = 2;
     int32_t replicas[] = {1, 2};
-    struct lead l = {.leader = 1, .isr = replicas, .isr_n = 1, .replicas = replicas,
-                     .replicas_n = 2, .is_new = true};
+    struct lead l = {.leader = 1,
+                     .isr = replicas,
+                     .isr_n = 1,
+                     .replicas = replicas,
+                     .replicas_n = 2,
+                     .is_new = true};
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
     enum kerr why;
     struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
@@ -171,8 +174,12 @@ static void small_isr_refuses_acks_all_and_holds_the_high_watermark(void **state
     assert_int_equal(partition_check_committed(p, 4), KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
     /* Nobody can ask for more in-sync replicas than there are replicas. */
     b.config.min_insync_replicas = 5;
-    l = (struct lead){.leader = 1, .leader_epoch = 3, .isr = replicas, .isr_n = 1,
-                      .replicas = replicas, .replicas_n = 1};
+    l = (struct lead){.leader = 1,
+                      .leader_epoch = 3,
+                      .isr = replicas,
+                      .isr_n = 1,
+                      .replicas = replicas,
+                      .replicas_n = 1};
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
     assert_int_equal(partition_check_append(p, -1), KERR_NONE);
     partition_unref(p);
@@ -185,8 +192,12 @@ static void lower_min_insync_lets_the_high_watermark_go(void **state)
     bench_open(&b);
     b.config.min_insync_replicas = 2;
     int32_t replicas[] = {1, 2};
-    struct lead l = {.leader = 1, .isr = replicas, .isr_n = 1, .replicas = replicas,
-                     .replicas_n = 2, .is_new = true};
+    struct lead l = {.leader = 1,
+                     .isr = replicas,
+                     .isr_n = 1,
+                     .replicas = replicas,
+                     .replicas_n = 2,
+                     .is_new = true};
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
     enum kerr why;
     struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
@@ -237,10 +248,13 @@ static void outsider_that_keeps_up_holds_the_high_watermark(void **state)
 
 static void caught_up_is_judged_by_the_end_at_the_last_fetch(void **state)
 {
-    struct remote_replica r = {.log_end = -1, .log_start = -1, .last_fetch_ms = -1,
-                               .last_caught_up_ms = -1, .leader_end_at_last_fetch = -1};
+    struct remote_replica r = {.log_end = -1,
+                               .log_start = -1,
+                               .last_fetch_ms = -1,
+                               .last_caught_up_ms = -1,
+                               .leader_end_at_last_fetch = -1};
     assert_false(remote_replica_caught_up(&r, 5, 100, 50));
-    remote_replica_fetched(&r, 0, 0, 10, 100); /* has nothing of 10 */
+    remote_replica_fetched(&r, 0, 0, 10, 100);  /* has nothing of 10 */
     remote_replica_fetched(&r, 10, 0, 20, 200); /* has what there was at 100 */
     assert_int_equal(r.last_caught_up_ms, 100);
     assert_true(remote_replica_caught_up(&r, 20, 150, 50));
@@ -258,8 +272,12 @@ static void reelected_leader_remembers_its_followers(void **state)
     struct bench b;
     bench_open(&b);
     int32_t replicas[] = {1, 2};
-    struct lead l = {.leader = 1, .isr = replicas, .isr_n = 2, .replicas = replicas,
-                     .replicas_n = 2, .leader_epoch = 1};
+    struct lead l = {.leader = 1,
+                     .isr = replicas,
+                     .isr_n = 2,
+                     .replicas = replicas,
+                     .replicas_n = 2,
+                     .leader_epoch = 1};
     struct partition *p = bench_leader(&b, NUMBERS(1, 2));
     bench_append(&b, p, 4, 1, NULL);
     bench_fetch(&b, p, 2, 4, NULL);
@@ -290,8 +308,12 @@ static void follower_serves_new_consumers_only(void **state)
     bench_open(&b);
     struct partition *p = bench_leader(&b, NUMBERS(1));
     bench_append(&b, p, 3, 1, NULL);
-    struct lead l = {.leader = 2, .leader_epoch = 1, .isr = replicas, .isr_n = 2,
-                     .replicas = replicas, .replicas_n = 2};
+    struct lead l = {.leader = 2,
+                     .leader_epoch = 1,
+                     .isr = replicas,
+                     .isr_n = 2,
+                     .replicas = replicas,
+                     .replicas_n = 2};
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
     assert_false(partition_is_leader(p));
     assert_int_equal(partition_leader_id(p), 2);
@@ -299,8 +321,10 @@ static void follower_serves_new_consumers_only(void **state)
     assert_int_equal(partition_check_committed(p, 1), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(bench_fetch(&b, p, 2, 0, NULL), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(bench_fetch(&b, p, -1, 0, &read), KERR_NONE);
-    struct partition_read_args old = {.replica_id = -1, .current_leader_epoch = -1,
-                                      .last_fetched_epoch = -1, .leader_only = true};
+    struct partition_read_args old = {.replica_id = -1,
+                                      .current_leader_epoch = -1,
+                                      .last_fetched_epoch = -1,
+                                      .leader_only = true};
     assert_int_equal(partition_read(p, &old, &b.a, &read), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(partition_list_offset(p, -1, 0, LIST_LATEST, -1, &found),
                      KERR_NOT_LEADER_OR_FOLLOWER);
@@ -398,8 +422,12 @@ static void latest_waits_for_the_high_watermark_of_the_epoch(void **state)
     struct offset_lookup found;
     bench_open(&b);
     int32_t replicas[] = {1, 2};
-    struct lead l = {.leader = 1, .leader_epoch = 1, .isr = replicas, .isr_n = 2,
-                     .replicas = replicas, .replicas_n = 2};
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 1,
+                     .isr = replicas,
+                     .isr_n = 2,
+                     .replicas = replicas,
+                     .replicas_n = 2};
     struct partition *p = bench_leader(&b, NUMBERS(1, 2));
     bench_append(&b, p, 4, 1, NULL);
     assert_int_equal(partition_list_offset(p, -1, 0, LIST_LATEST, -1, &found), KERR_NONE);
@@ -518,9 +546,10 @@ static void failed_flush_tells_all_and_takes_the_dir_offline(void **state)
     bench_open(&b);
     struct partition *p = bench_leader(&b, NUMBERS(1));
     bench_append(&b, p, 1, 1, NULL);
-    fs_fault_add(b.fault, (struct fs_fault_rule){
-                              .call = FS_SYNC, .path = "*.log", .times = 1, .error = EIO,
-                              .write_bytes = -1});
+    fs_fault_add(
+        b.fault,
+        (struct fs_fault_rule){
+            .call = FS_SYNC, .path = "*.log", .times = 1, .error = EIO, .write_bytes = -1});
     struct told_flush f[2];
     for (int i = 0; i < 2; i++) {
         f[i] = (struct told_flush){

@@ -157,56 +157,48 @@ static void partitions_that_are_not_there_are_passed_over(void **state)
 
 /* ---- threads: no wake is lost, none comes too late ---- */
 
-#define ROUNDS 3000
+#define ROUNDS 20000
 
 struct race {
     struct partition *part;
-    _Atomic int64_t value; /* what operations wait for */
-    atomic_bool stop;
-};
-
-struct racer {
-    struct race *race;
     struct executor *ex;
     struct task task;
-    struct op *op; /* malloc'ed anew each round, so that a late wake is seen by the sanitizers */
-    int64_t target;
-    int rounds;
+    _Atomic int64_t started; /* the round that the operation waits for */
+    _Atomic int64_t value;   /* the round that the other thread has reached */
     int expired;
     pthread_mutex_t lock;
     pthread_cond_t over;
     bool done;
 };
 
+/* Allocated anew each round, so that the sanitizers see a wake that comes too late. */
 struct race_op {
     struct pending p;
     struct pending_watch watch;
-    struct racer *racer;
+    struct race *race;
 };
 
 static bool race_changed(struct pending *p, int i)
 {
-    struct racer *r = container_of(p, struct race_op, p)->racer;
-    return atomic_load(&r->race->value) >= r->target;
+    struct race *r = container_of(p, struct race_op, p)->race;
+    return atomic_load_explicit(&r->value, memory_order_relaxed) >=
+           atomic_load_explicit(&r->started, memory_order_relaxed);
 }
-
-static void race_next(struct task *t);
 
 static void race_finish(struct pending *p, enum pending_end why)
 {
     struct race_op *op = container_of(p, struct race_op, p);
-    struct racer *r = op->racer;
+    struct race *r = op->race;
     r->expired += why == PENDING_EXPIRED;
     free(op);
-    task_init(&r->task, race_next);
     executor_post(r->ex, &r->task);
 }
 
 static void race_next(struct task *t)
 {
-    struct racer *r = container_of(t, struct racer, task);
+    struct race *r = container_of(t, struct race, task);
     static const struct pending_ops race_ops = {race_changed, race_finish};
-    if (r->rounds++ == ROUNDS) {
+    if (atomic_load(&r->started) == ROUNDS || r->expired) {
         pthread_mutex_lock(&r->lock);
         r->done = true;
         pthread_cond_signal(&r->over);
@@ -214,20 +206,22 @@ static void race_next(struct task *t)
         return;
     }
     struct race_op *op = calloc(1, sizeof *op);
-    op->racer = r;
-    r->target = atomic_load(&r->race->value) + 1 + r->rounds % 3;
-    /* A lost wake-up would show as an operation that only its deadline ends. */
-    pending_start(&op->p, &race_ops, r->ex, &op->watch, &r->race->part, 1, 60000);
+    op->race = r;
+    atomic_fetch_add(&r->started, 1);
+    /* Each round has one wake: if it were lost, only the deadline would end the operation. */
+    pending_start(&op->p, &race_ops, r->ex, &op->watch, &r->part, 1, 20000);
 }
 
-static void *race_wakers(void *arg)
+static void *race_waker(void *arg)
 {
-    struct race *race = arg;
-    while (!atomic_load(&race->stop)) {
-        atomic_fetch_add(&race->value, 1);
-        partition_wake(race->part);
-        if (atomic_load(&race->value) % 64 == 0)
+    struct race *r = arg;
+    for (int64_t round = 1; round <= ROUNDS; round++) {
+        while (atomic_load(&r->started) < round)
             sched_yield();
+        for (volatile int spin = 0; spin < (int)(round % 257); spin++)
+            ; /* meets each stage of the other's start in some round */
+        atomic_store_explicit(&r->value, round, memory_order_relaxed);
+        partition_wake(r->part);
     }
     return NULL;
 }
@@ -235,36 +229,24 @@ static void *race_wakers(void *arg)
 static void no_wake_is_lost_between_threads(void **state)
 {
     struct race race = {.part = idle(0)};
-    struct uv_executor *ex[2];
-    struct racer racers[4];
-    pthread_t wakers[2];
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(uv_executor_start("race", &ex[i]), 0);
-    for (int i = 0; i < 2; i++)
-        pthread_create(&wakers[i], NULL, race_wakers, &race);
-    for (int i = 0; i < 4; i++) {
-        racers[i] = (struct racer){.race = &race, .ex = uv_executor_ex(ex[i % 2])};
-        pthread_mutex_init(&racers[i].lock, NULL);
-        pthread_cond_init(&racers[i].over, NULL);
-        task_init(&racers[i].task, race_next);
-        executor_post(racers[i].ex, &racers[i].task);
-    }
-    for (int i = 0; i < 4; i++) {
-        pthread_mutex_lock(&racers[i].lock);
-        while (!racers[i].done)
-            pthread_cond_wait(&racers[i].over, &racers[i].lock);
-        pthread_mutex_unlock(&racers[i].lock);
-        assert_int_equal(racers[i].expired, 0);
-    }
-    atomic_store(&race.stop, true);
-    for (int i = 0; i < 2; i++)
-        pthread_join(wakers[i], NULL);
-    for (int i = 0; i < 2; i++)
-        uv_executor_stop(ex[i]);
-    for (int i = 0; i < 4; i++) {
-        pthread_mutex_destroy(&racers[i].lock);
-        pthread_cond_destroy(&racers[i].over);
-    }
+    struct uv_executor *ex;
+    pthread_t waker;
+    pthread_mutex_init(&race.lock, NULL);
+    pthread_cond_init(&race.over, NULL);
+    assert_int_equal(uv_executor_start("race", &ex), 0);
+    race.ex = uv_executor_ex(ex);
+    task_init(&race.task, race_next);
+    executor_post(race.ex, &race.task);
+    pthread_create(&waker, NULL, race_waker, &race);
+    pthread_mutex_lock(&race.lock);
+    while (!race.done)
+        pthread_cond_wait(&race.over, &race.lock);
+    pthread_mutex_unlock(&race.lock);
+    assert_int_equal(race.expired, 0);
+    pthread_join(waker, NULL);
+    uv_executor_stop(ex);
+    pthread_mutex_destroy(&race.lock);
+    pthread_cond_destroy(&race.over);
     partition_unref(race.part);
 }
 

@@ -1,0 +1,441 @@
+/* What control requests do: LeaderAndIsr, StopReplica, UpdateMetadata; look-ups; failed log dirs.
+ */
+#include "replica/replica_manager.h"
+
+#include <pthread.h>
+
+#include "bench.h"
+
+static const int32_t one[] = {1}, two[] = {1, 2}, others[] = {2, 3};
+
+static struct uuid id_of(uint8_t n)
+{
+    struct uuid u = UUID_ZERO;
+    u.b[0] = n;
+    return u;
+}
+
+static struct lead lead_of(int32_t leader, int32_t epoch)
+{
+    return (struct lead){.leader = leader,
+                         .leader_epoch = epoch,
+                         .isr = two,
+                         .isr_n = 2,
+                         .replicas = two,
+                         .replicas_n = 2,
+                         .is_new = true};
+}
+
+/* find; the role as text, or the error's name. */
+static const char *state_of(struct bench *b, const char *topic, int32_t number)
+{
+    enum kerr why;
+    struct partition *p = replica_manager_find(b->m, bench_tp(topic, number), &why);
+    if (!p)
+        return kerr_name((int16_t)why);
+    static const char *const roles[] = {"none", "leader", "follower", "offline", "gone"};
+    const char *role = roles[atomic_load(&p->role)];
+    partition_unref(p);
+    return role;
+}
+
+static void look_ups_tell_why(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    assert_string_equal(state_of(&b, "t", 0), "NOT_LEADER_OR_FOLLOWER"); /* in the metadata */
+    assert_string_equal(state_of(&b, "t", 2), "UNKNOWN_TOPIC_OR_PARTITION");
+    assert_string_equal(state_of(&b, "u", 0), "UNKNOWN_TOPIC_OR_PARTITION");
+    assert_int_equal(bench_lead(&b, "t", 0, lead_of(1, 0)), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "leader");
+    assert_int_equal(replica_manager_count(b.m), 1);
+    assert_int_equal(log_manager_count(b.logs), 1);
+    bench_close(&b);
+}
+
+static void every_version_of_the_request_is_answered_in_its_form(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    for (int v = 0; v <= 7; v++) {
+        assert_int_equal(bench_lead_version(&b, v, "t", v, lead_of(1, 0)), KERR_NONE);
+        assert_string_equal(state_of(&b, "t", v), "leader");
+        assert_int_equal(bench_lead_version(&b, v, "t", v, lead_of(1, 0)),
+                         KERR_STALE_CONTROLLER_EPOCH);
+    }
+    bench_close(&b);
+}
+
+static void leader_epochs_decide(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct {
+        int32_t leader, epoch;
+        enum kerr error;
+        const char *role;
+    } t[] = {
+        {1, 3, KERR_NONE, "leader"},
+        {1, 3, KERR_STALE_CONTROLLER_EPOCH, "leader"}, /* sent again */
+        {2, 3, KERR_STALE_CONTROLLER_EPOCH, "leader"},
+        {2, 2, KERR_STALE_CONTROLLER_EPOCH, "leader"},
+        {2, 4, KERR_NONE, "follower"},
+        {1, 3, KERR_STALE_CONTROLLER_EPOCH, "follower"},
+        {1, 5, KERR_NONE, "leader"},
+        {9, 6, KERR_NONE, "leader"}, /* a leader nobody knows: nothing is taken over */
+        {2, 6, KERR_NONE, "follower"},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        assert_int_equal(bench_lead(&b, "t", 0, lead_of(t[i].leader, t[i].epoch)), t[i].error);
+        assert_string_equal(state_of(&b, "t", 0), t[i].role);
+    }
+    bench_close(&b);
+}
+
+static void older_partition_epoch_changes_nothing(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    l.partition_epoch = 4;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l = lead_of(2, 1);
+    l.partition_epoch = 3;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "leader");
+    l.partition_epoch = 4;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "follower");
+    bench_close(&b);
+}
+
+static void not_among_the_replicas(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(2, 0);
+    l.replicas = others;
+    l.isr = others;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_int_equal(log_manager_count(b.logs), 0);
+    bench_close(&b);
+}
+
+static void bad_names_make_no_folder(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    const char *bad[] = {"", ".", "..", "a/b", "../x", "a b"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(bench_lead(&b, bad[i], 0, lead_of(1, 0)), KERR_INVALID_TOPIC_EXCEPTION);
+    assert_int_equal(bench_lead(&b, "t", -1, lead_of(1, 0)), KERR_INVALID_TOPIC_EXCEPTION);
+    assert_int_equal(replica_manager_count(b.m), 0);
+    bench_close(&b);
+}
+
+static void leader_unknown_to_the_metadata_still_gets_us_a_log(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    assert_int_equal(bench_lead(&b, "t", 0, lead_of(9, 0)), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "none");
+    assert_int_equal(log_manager_count(b.logs), 1);
+    bench_close(&b);
+}
+
+/* ---- epochs of controller and broker ---- */
+
+static void old_controllers_are_refused_whatever_they_send(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    l.controller_epoch = 7;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.leader_epoch = 1;
+    l.controller_epoch = 6;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(bench_metadata(&b, 3, "u"), KERR_STALE_CONTROLLER_EPOCH); /* sends 0 */
+    assert_string_equal(state_of(&b, "u", 0), "UNKNOWN_TOPIC_OR_PARTITION");
+    assert_int_equal(bench_stop(&b, "t", 0, -2, true), KERR_STALE_CONTROLLER_EPOCH);
+    assert_string_equal(state_of(&b, "t", 0), "leader");
+    bench_close(&b);
+}
+
+static void requests_for_an_earlier_life_are_refused(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    replica_manager_set_broker_epoch(b.m, 50);
+    l.broker_epoch = 49;
+    l.controller_epoch = 9;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_STALE_BROKER_EPOCH);
+    l.controller_epoch = 0; /* the refused one's controller epoch was not remembered */
+    l.broker_epoch = 51;    /* our own registration is just under way */
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.broker_epoch = -1;
+    l.leader_epoch = 1;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    bench_close(&b);
+}
+
+/* ---- topic ids ---- */
+
+static void topic_id_is_kept_and_defended(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    l.id = id_of(1);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.id = id_of(2);
+    l.leader_epoch = 1;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_INCONSISTENT_TOPIC_ID);
+    enum kerr why;
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    assert_int_equal(partition_leader_epoch(p), 0);
+    assert_true(uuid_eq(partition_topic_id(p), id_of(1)));
+    struct log *log = partition_log(p);
+    assert_true(uuid_eq(log_topic_id(log), id_of(1)));
+    log_unref(log);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+static void id_of_a_log_on_disk_counts_before_any_role(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct log *log;
+    assert_int_equal(
+        log_manager_get_or_create(b.logs, bench_tp("t", 0), true, id_of(1), &b.config, &log),
+        KERR_NONE);
+    log_unref(log);
+    struct lead l = lead_of(1, 0);
+    l.id = id_of(2);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_INCONSISTENT_TOPIC_ID);
+    assert_string_equal(state_of(&b, "t", 0), "none");
+    bench_close(&b);
+}
+
+static void id_may_come_later_in_the_same_epoch(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.id = id_of(1);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_STALE_CONTROLLER_EPOCH);
+    enum kerr why;
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    assert_true(uuid_eq(partition_topic_id(p), id_of(1)));
+    partition_unref(p);
+    l = lead_of(2, 1); /* a follower may go back to names */
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    bench_close(&b);
+}
+
+/* ---- StopReplica ---- */
+
+static void stop_goes_by_the_leader_epoch(void **state)
+{
+    struct bench b;
+    struct {
+        int32_t epoch;
+        bool delete;
+        enum kerr error;
+        bool there;
+    } t[] = {
+        {4, true, KERR_FENCED_LEADER_EPOCH, true},
+        {5, false, KERR_NONE, true},
+        {5, true, KERR_NONE, false},
+        {6, true, KERR_NONE, false},
+        {-1, true, KERR_NONE, false},
+        {-2, true, KERR_NONE, false},
+        {-1, false, KERR_NONE, true},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        bench_open(&b);
+        assert_int_equal(bench_lead(&b, "t", 0, lead_of(1, 5)), KERR_NONE);
+        assert_int_equal(bench_stop(&b, "t", 0, t[i].epoch, t[i].delete), t[i].error);
+        assert_string_equal(state_of(&b, "t", 0), t[i].there ? "leader" : "NOT_LEADER_OR_FOLLOWER");
+        assert_int_equal(log_manager_count(b.logs), t[i].there);
+        bench_close(&b);
+    }
+}
+
+static void stop_of_the_unknown_removes_a_log_that_lies_around(void **state)
+{
+    struct bench b;
+    struct log *log;
+    bench_open(&b);
+    assert_int_equal(bench_stop(&b, "t", 0, 3, true), KERR_NONE);
+    assert_int_equal(
+        log_manager_get_or_create(b.logs, bench_tp("t", 0), true, UUID_ZERO, &b.config, &log),
+        KERR_NONE);
+    log_unref(log);
+    assert_int_equal(bench_stop(&b, "t", 0, 3, false), KERR_NONE);
+    assert_int_equal(log_manager_count(b.logs), 1);
+    assert_int_equal(bench_stop(&b, "t", 0, 3, true), KERR_NONE);
+    assert_int_equal(log_manager_count(b.logs), 0);
+    bench_close(&b);
+}
+
+static void topic_can_be_made_again_at_once(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct lead l = lead_of(1, 5);
+    l.id = id_of(1);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    enum kerr why;
+    struct partition *old = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    bench_append(&b, old, 3, 1, NULL);
+    assert_int_equal(bench_stop(&b, "t", 0, -2, true), KERR_NONE);
+    l = lead_of(1, 0);
+    l.id = id_of(2);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    assert_ptr_not_equal(p, old);
+    struct partition_append done;
+    assert_int_equal(bench_append(&b, old, 1, 1, NULL), KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(bench_append(&b, p, 1, 1, &done), KERR_NONE);
+    assert_int_equal(done.info.first_offset, 0);
+    partition_unref(old);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* ---- log dirs ---- */
+
+static void failed_dir_takes_its_own_partitions_offline(void **state)
+{
+    struct bench b;
+    bench_open_dirs(&b, 2);
+    /* Dirs are filled evenly: two partitions in each. */
+    for (int32_t i = 0; i < 4; i++)
+        assert_int_equal(bench_lead(&b, "t", i, lead_of(1, 0)), KERR_NONE);
+    enum kerr why;
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    struct log *log = partition_log(p);
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, "%s/*", log_dir_path(log_dir_of(log)));
+    log_unref(log);
+    fs_fault_add(
+        b.fault,
+        (struct fs_fault_rule){
+            .call = FS_PWRITEV, .path = pattern, .times = -1, .error = EIO, .write_bytes = -1});
+    assert_int_equal(bench_append(&b, p, 1, 1, NULL), KERR_KAFKA_STORAGE_ERROR);
+    sim_executor_drain(b.sim);
+    assert_int_equal(bench_append(&b, p, 1, 1, NULL), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(bench_fetch(&b, p, -1, 0, NULL), KERR_KAFKA_STORAGE_ERROR);
+    partition_unref(p);
+    int offline = 0;
+    for (int32_t i = 0; i < 4; i++)
+        offline += !strcmp(state_of(&b, "t", i), "KAFKA_STORAGE_ERROR");
+    assert_int_equal(offline, 2);
+    assert_int_equal(bench_lead(&b, "t", 0, lead_of(1, 1)), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(bench_stop(&b, "t", 0, -2, true), KERR_KAFKA_STORAGE_ERROR);
+    /* What may lie in the failed dir is neither made anew nor said to be deleted. */
+    struct lead l = lead_of(1, 0);
+    l.is_new = false;
+    assert_int_equal(bench_lead(&b, "u", 0, l), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(bench_stop(&b, "u", 1, -2, true), KERR_KAFKA_STORAGE_ERROR);
+    l.is_new = true;
+    assert_int_equal(bench_lead(&b, "u", 2, l), KERR_NONE);
+    bench_close(&b);
+}
+
+/* ---- threads ---- */
+
+struct crowd {
+    struct bench *b;
+    atomic_bool stop;
+    _Atomic int64_t appended;
+};
+
+static void *reader(void *arg)
+{
+    struct crowd *c = arg;
+    while (!atomic_load(&c->stop)) {
+        enum kerr why;
+        struct partition *p = replica_manager_find(c->b->m, bench_tp("t", 0), &why);
+        if (!p)
+            continue;
+        struct partition_read read;
+        struct partition_read_args args = {.replica_id = -1,
+                                           .current_leader_epoch = -1,
+                                           .last_fetched_epoch = -1,
+                                           .max_bytes = 1000};
+        if (partition_read(p, &args, NULL, &read) == KERR_NONE) {
+            assert_true(read.log_start_offset <= read.high_watermark);
+            assert_true(read.high_watermark <= read.log_end_offset);
+            file_unref(read.slice.file);
+        }
+        partition_unref(p);
+    }
+    return NULL;
+}
+
+static void *appender(void *arg)
+{
+    struct crowd *c = arg;
+    while (!atomic_load(&c->stop)) {
+        enum kerr why;
+        struct partition *p = replica_manager_find(c->b->m, bench_tp("t", 0), &why);
+        if (p && bench_append(c->b, p, 2, 1, NULL) == KERR_NONE)
+            atomic_fetch_add(&c->appended, 2);
+        partition_unref(p);
+    }
+    return NULL;
+}
+
+/* Roles change, and the topic is deleted and made again, under readers and appenders. */
+static void roles_change_under_load(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct crowd c = {.b = &b};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, i < 2 ? reader : appender, &c);
+    for (int32_t life = 0; life < 10; life++) {
+        struct lead l = lead_of(1, 0);
+        l.isr = l.replicas = one;
+        l.isr_n = l.replicas_n = 1;
+        int64_t before = atomic_load(&c.appended);
+        for (int32_t epoch = 0; epoch < 20; epoch++) {
+            l.leader_epoch = epoch;
+            l.leader = epoch % 4 == 3 ? 2 : 1;
+            assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+        }
+        l.leader = 1;
+        l.leader_epoch = 20;
+        assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+        while (atomic_load(&c.appended) == before)
+            sched_yield();
+        assert_int_equal(bench_stop(&b, "t", 0, -2, true), KERR_NONE);
+    }
+    atomic_store(&c.stop, true);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    bench_close(&b);
+}
+
+UNIT_MAIN(unit_test(look_ups_tell_why),
+          unit_test(every_version_of_the_request_is_answered_in_its_form),
+          unit_test(leader_epochs_decide), unit_test(older_partition_epoch_changes_nothing),
+          unit_test(not_among_the_replicas), unit_test(bad_names_make_no_folder),
+          unit_test(leader_unknown_to_the_metadata_still_gets_us_a_log),
+          unit_test(old_controllers_are_refused_whatever_they_send),
+          unit_test(requests_for_an_earlier_life_are_refused),
+          unit_test(topic_id_is_kept_and_defended),
+          unit_test(id_of_a_log_on_disk_counts_before_any_role),
+          unit_test(id_may_come_later_in_the_same_epoch), unit_test(stop_goes_by_the_leader_epoch),
+          unit_test(stop_of_the_unknown_removes_a_log_that_lies_around),
+          unit_test(topic_can_be_made_again_at_once),
+          unit_test(failed_dir_takes_its_own_partitions_offline),
+          unit_test(roles_change_under_load))
