@@ -49,23 +49,33 @@ static UNUSED void bench_dir_failed(void *arg, struct log_dir *d)
         replica_manager_dir_failed(b->m, d);
 }
 
-/* UpdateMetadata with brokers 1..n and partition 0 and 1 of each topic named. */
-static UNUSED enum kerr bench_metadata(struct bench *b, int brokers, const char *topic)
+/* UpdateMetadata with brokers 1..n, and partitions 0 and 1 of a topic (or NULL) with this id. */
+static UNUSED enum kerr bench_metadata_full(struct bench *b, int brokers, const char *topic,
+                                            struct uuid id)
 {
+    static const char *const hosts[] = {"host1", "host2", "host3"};
     struct update_metadata_request req;
     struct update_metadata_request_live_broker alive[3];
+    struct update_metadata_request_endpoint endpoints[3];
     struct update_metadata_request_topic_state state;
     struct update_metadata_request_partition_state partitions[2];
     update_metadata_request_init(&req);
     for (int i = 0; i < brokers; i++) {
         update_metadata_request_live_broker_init(&alive[i]);
+        update_metadata_request_endpoint_init(&endpoints[i]);
+        endpoints[i].host = str_of(hosts[i]);
+        endpoints[i].port = 9001 + i;
+        endpoints[i].listener = STR_LIT("PLAINTEXT");
         alive[i].id = i + 1;
+        alive[i].endpoints.v = &endpoints[i];
+        alive[i].endpoints.n = 1;
     }
     req.live_brokers.v = alive;
     req.live_brokers.n = brokers;
     if (topic) {
         update_metadata_request_topic_state_init(&state);
         state.topic_name = str_of(topic);
+        state.topic_id = id;
         state.partition_states.v = partitions;
         state.partition_states.n = 2;
         for (int i = 0; i < 2; i++) {
@@ -76,6 +86,17 @@ static UNUSED enum kerr bench_metadata(struct bench *b, int brokers, const char 
         req.topic_states.n = 1;
     }
     return replica_manager_update_metadata(b->m, &req);
+}
+
+static UNUSED enum kerr bench_metadata(struct bench *b, int brokers, const char *topic)
+{
+    return bench_metadata_full(b, brokers, topic, UUID_ZERO);
+}
+
+/* The topic gets the id whose first byte is `id`, the rest zero. */
+static UNUSED void bench_metadata_ids(struct bench *b, const char *topic, uint8_t id)
+{
+    assert_int_equal(bench_metadata_full(b, 3, topic, (struct uuid){{id}}), KERR_NONE);
 }
 
 static UNUSED void bench_open_logs(struct bench *b)

@@ -1,0 +1,214 @@
+/* handler_bench.h - handlers driven without a network: a request struct goes in encoded and decoded
+ * at its version, as a frame would bring it; what the handler answers is encoded, its file ranges
+ * read in, and decoded again. Replicas and logs are real (replica/bench.h), time is simulated.
+ *
+ * It defines the broker's and the request's functions that handlers call. */
+#ifndef TESTS_HANDLER_BENCH_H
+#define TESTS_HANDLER_BENCH_H
+
+#include "replica/bench.h"
+#include "server/broker.h"
+#include "server/control_queue.h"
+#include "server/fetch_session.h"
+#include "server/handlers.h"
+#include "server/request.h"
+
+struct broker {
+    struct bench bench;
+    struct fetch_sessions *sessions;
+    struct control_queue *control;
+    int64_t fetch_max_bytes;
+    int async;
+};
+
+enum how { WAITING, ANSWERED, NO_ANSWER, CLOSED };
+
+struct call {
+    struct broker *broker;
+    struct request req;
+    struct net_request net;
+    struct arena arena; /* the request's: freed when it is finished, as net would */
+    enum how how;
+    struct arena out; /* of the answer */
+    void *answer;     /* decoded response struct */
+    char why[256];    /* CLOSED */
+};
+
+/* ---- what handlers call ---- */
+
+struct replica_manager *broker_replicas(const struct broker *b)
+{
+    return b->bench.m;
+}
+struct metadata_cache *broker_metadata(const struct broker *b)
+{
+    return b->bench.metadata;
+}
+struct workers *broker_workers(const struct broker *b)
+{
+    return b->bench.workers;
+}
+struct fetch_sessions *broker_fetch_sessions(const struct broker *b)
+{
+    return b->sessions;
+}
+struct control_queue *broker_control_queue(const struct broker *b)
+{
+    return b->control;
+}
+const struct clock *broker_clock(const struct broker *b)
+{
+    return &b->bench.clock.clock;
+}
+const struct config *broker_config(const struct broker *b)
+{
+    return (const struct config *)b;
+}
+int64_t config_int(const struct config *c, const char *name)
+{
+    assert_string_equal(name, "fetch.max.bytes");
+    return ((const struct broker *)c)->fetch_max_bytes;
+}
+struct executor *request_executor(const struct request *req)
+{
+    return sim_executor_ex(req->broker->bench.sim);
+}
+struct str request_listener(const struct request *req)
+{
+    return STR_LIT("PLAINTEXT");
+}
+
+static UNUSED void finish_call(struct call *c, enum how how)
+{
+    assert_int_equal(c->how, WAITING); /* exactly one answer */
+    c->how = how;
+    arena_free(&c->arena);
+    memset(&c->net, 0xdd, sizeof c->net);
+}
+
+void request_respond_none(struct request *req)
+{
+    finish_call(container_of(req, struct call, req), NO_ANSWER);
+}
+
+void request_close(struct request *req, const char *fmt, ...)
+{
+    struct call *c = container_of(req, struct call, req);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->why, sizeof c->why, fmt, ap);
+    va_end(ap);
+    finish_call(c, CLOSED);
+}
+
+/* The bytes that would leave: memory and file ranges in order. Returns owned. */
+static UNUSED uint8_t *wire_bytes(struct writer *w, size_t *n)
+{
+    *n = writer_size(w);
+    uint8_t *all = malloc(*n + 1);
+    size_t at = 0, from = 0;
+    for (int i = 0; i <= w->splices_n; i++) {
+        size_t to = i < w->splices_n ? w->splices[i].at : w->buf.len;
+        memcpy(all + at, w->buf.p + from, to - from);
+        at += to - from;
+        from = to;
+        if (i < w->splices_n) {
+            assert_int_equal(file_pread(w->splices[i].file, all + at, (size_t)w->splices[i].len,
+                                        w->splices[i].pos),
+                             w->splices[i].len);
+            at += (size_t)w->splices[i].len;
+        }
+    }
+    assert_int_equal(at, *n);
+    return all;
+}
+
+void request_respond(struct request *req, const void *response)
+{
+    struct call *c = container_of(req, struct call, req);
+    const struct msg_desc *d = req->api->response;
+    int version = request_version(req);
+    struct writer w = WRITER_INIT;
+    msg_encode(d, version, &w, response);
+    assert_false(w.buf.failed);
+    assert_false(w.unsupported); /* nothing that this version cannot carry */
+    finish_call(c, ANSWERED);    /* as net does: all that the request owned is gone */
+    size_t n;
+    uint8_t *bytes = wire_bytes(&w, &n);
+    uint8_t *kept = arena_alloc(&c->out, n + 1);
+    memcpy(kept, bytes, n);
+    free(bytes);
+    writer_free(&w);
+    struct reader r = reader_of(kept, n);
+    c->answer = arena_calloc(&c->out, 1, d->body->size);
+    assert_int_equal(msg_decode(d, version, &r, &c->out, c->answer), 0);
+    assert_int_equal(reader_left(&r), 0);
+}
+
+/* ---- the bench ---- */
+
+static UNUSED void broker_open(struct broker *b)
+{
+    memset(b, 0, sizeof *b);
+    bench_open(&b->bench);
+    b->sessions = fetch_sessions_new(10, &b->bench.clock.clock);
+    b->fetch_max_bytes = 57671680;
+    assert_int_equal(control_queue_new(b->bench.workers, &b->control), 0);
+}
+
+static UNUSED void broker_close(struct broker *b)
+{
+    sim_executor_drain(b->bench.sim);
+    fetch_sessions_free(b->sessions);
+    control_queue_free(b->control);
+    bench_close(&b->bench);
+}
+
+static UNUSED void drain(struct broker *b)
+{
+    sim_executor_drain(b->bench.sim);
+}
+
+/* Sends the request to its handler. */
+static UNUSED void call(struct broker *b, struct call *c, int16_t key, int version,
+                        void (*handle)(struct request *), const void *body, const char *client_id)
+{
+    memset(c, 0, sizeof *c);
+    c->broker = b;
+    arena_init(&c->arena, 64 << 20);
+    arena_init(&c->out, 0);
+    const struct api_desc *api = api_find(key);
+    struct writer w = WRITER_INIT;
+    msg_encode(api->request, version, &w, body);
+    assert_false(w.unsupported);
+    uint8_t *frame = arena_alloc(&c->arena, w.buf.len + 1);
+    memcpy(frame, w.buf.p, w.buf.len);
+    struct reader r = reader_of(frame, w.buf.len);
+    void *decoded = arena_calloc(&c->arena, 1, api->request->body->size);
+    assert_int_equal(msg_decode(api->request, version, &r, &c->arena, decoded), 0);
+    writer_free(&w);
+    c->req = (struct request){
+        .broker = b,
+        .net = &c->net,
+        .api = api,
+        .header = {.api_key = key, .api_version = (int16_t)version, .client_id = str_of(client_id)},
+        .body = decoded,
+        .arena = &c->arena};
+    handle(&c->req);
+}
+
+/* The connection closes while the request waits. */
+static UNUSED void disconnect(struct call *c)
+{
+    assert_int_equal(c->how, WAITING);
+    if (c->net.aborted)
+        c->net.aborted(&c->net);
+}
+
+static UNUSED void call_free(struct call *c)
+{
+    assert_int_not_equal(c->how, WAITING);
+    arena_free(&c->out);
+}
+
+#endif
