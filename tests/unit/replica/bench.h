@@ -53,6 +53,7 @@ static UNUSED void bench_dir_failed(void *arg, struct log_dir *d)
 static UNUSED enum kerr bench_metadata_full(struct bench *b, int brokers, const char *topic,
                                             struct uuid id)
 {
+    static int32_t broker1 = 1;
     static const char *const hosts[] = {"host1", "host2", "host3"};
     struct update_metadata_request req;
     struct update_metadata_request_live_broker alive[3];
@@ -81,6 +82,9 @@ static UNUSED enum kerr bench_metadata_full(struct bench *b, int brokers, const 
         for (int i = 0; i < 2; i++) {
             update_metadata_request_partition_state_init(&partitions[i]);
             partitions[i].partition_index = i;
+            partitions[i].leader = 1;
+            partitions[i].replicas.v = &broker1;
+            partitions[i].replicas.n = 1;
         }
         req.topic_states.v = &state;
         req.topic_states.n = 1;
