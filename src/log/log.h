@@ -74,6 +74,7 @@ struct log_slice {
     int64_t pos;
     uint32_t len;
     int64_t first_offset;  /* base offset of the first batch; -1 when empty */
+    bool older_segment;    /* of what is below the limit, some lies in later segments */
     bool first_incomplete; /* the first batch is longer than max_bytes and was left out (min_one
                               false) */
 };

@@ -55,6 +55,7 @@ static int read_segment(const struct segment_list *l, int i, int64_t offset, uin
         out->first_incomplete = !hard && out->len == 0;
         out->pos = pos;
         out->first_offset = b.base_offset;
+        out->older_segment = i + 1 < l->n && l->v[i + 1]->base < limit;
     }
     if (found == 1 && out->len > 0)
         out->file = f;

@@ -5,7 +5,8 @@
  * over. Nothing is held but the partitions; the answer is read anew. */
 #include "server/fetch_op.h"
 
-/* Bytes that a read of partition i would give now. */
+/* Bytes that a read of partition i would give now. A read never crosses a segment's end: from an
+ * older segment no more is to be waited for, so that counts as enough. */
 static int64_t readable_bytes(struct fetch_op *op, int i)
 {
     struct partition_read_args args = fetch_read_args(op, i);
@@ -15,6 +16,8 @@ static int64_t readable_bytes(struct fetch_op *op, int i)
     if (partition_read(op->slots[i].partition, &args, NULL, &found) != KERR_NONE)
         return 0;
     file_unref(found.slice.file);
+    if (found.slice.older_segment)
+        return op->min_bytes;
     return found.slice.len < args.max_bytes ? found.slice.len : args.max_bytes;
 }
 

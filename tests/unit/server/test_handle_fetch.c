@@ -304,6 +304,30 @@ static void max_wait_ends_with_what_there_is(void **state)
     broker_close(&b);
 }
 
+static void end_of_an_older_segment_is_not_waited_at(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    broker_open(&b);
+    b.bench.config.segment_bytes = 3 * BATCH_SIZE;
+    partition_unref(bench_leader(&b.bench, NUMBERS(1)));
+    fill(&b, "t", 0, 1);
+    fetch_init(&f, 11);
+    f.body.max_wait_ms = 500;
+    f.body.min_bytes = 10 * BATCH_SIZE;
+    want(&f, "t", 0, 1);
+    send_fetch(&b, &c, &f);
+    fill(&b, "t", 0, 2); /* the segment is full */
+    drain(&b);
+    assert_int_equal(c.how, WAITING);
+    fill(&b, "t", 0, 1); /* and another is begun: ours can give no more than it has */
+    drain(&b);
+    expect_offsets(&c, 0, "1 2");
+    call_free(&c);
+    broker_close(&b);
+}
+
 static void answered_at_once(void **state)
 {
     struct {
@@ -820,6 +844,7 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(old_versions_cut_inside_the_first_batch), unit_test(waits_for_min_bytes),
           unit_test(min_bytes_is_summed_over_partitions_each_within_its_limit),
           unit_test(max_wait_ends_with_what_there_is), unit_test(answered_at_once),
+          unit_test(end_of_an_older_segment_is_not_waited_at),
           unit_test(unknown_partition_beside_an_idle_one_does_not_hurry),
           unit_test(role_change_ends_the_wait), unit_test(follower_waits_for_the_log_end),
           unit_test(client_that_left_is_not_waited_for),
