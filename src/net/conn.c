@@ -171,7 +171,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
         c->full = false;
         conn_flush(c);
     }
-    conn_take_turn(c);
+    if (status < 0 || (events & UV_READABLE))
+        conn_take_turn(c);
+    else
+        conn_settle(c);
     conn_unref(c);
 }
 
