@@ -21,7 +21,8 @@ bool conn_may_read(const struct conn *c)
 {
     const struct net_limits *l = &c->shard->server->limits;
     return c->state == CONN_OPEN && !c->muted && !list_linked(&c->hungry) &&
-           c->requests_n < l->max_pipelined && c->unsent <= l->max_unsent;
+           c->requests_n < l->max_pipelined && c->unsent <= l->max_unsent &&
+           (l->max_pipelined_bytes == 0 || c->work_bytes < l->max_pipelined_bytes);
 }
 
 void conn_drop_input(struct conn *c)

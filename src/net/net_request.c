@@ -46,6 +46,7 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     list_init(&r->link);
     list_push_back(&c->requests, &r->link);
     c->requests_n++;
+    c->work_bytes += len;
     conn_ref(c);
     return r;
 }
@@ -62,6 +63,7 @@ static void release_memory(struct net_request *r)
         arena_free(&r->arena);
     frame_pool_put(shard_frames(sh), &mem);
     shard_uncharge(sh, r->charged);
+    r->conn->work_bytes -= r->charged;
     r->charged = 0;
 }
 

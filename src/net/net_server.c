@@ -15,6 +15,7 @@ struct net_limits net_limits_default(void)
     return (struct net_limits){
         .max_frame = 100 << 20,
         .max_pipelined = 64,
+        .max_pipelined_bytes = 16 << 20,
         .max_unsent = 8 << 20,
         .max_inflight_bytes = 0,
         .max_idle_ms = 600000,

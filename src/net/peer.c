@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A consumer's usual answers; kept only while they keep coming. */
-static const size_t frames_kept_max = 8 << 20;
+/* A full fetch answer; kept only while such answers keep coming. */
+static const size_t frames_kept_max = 64 << 20;
 
 static void destroy(struct peer *p)
 {
@@ -45,6 +45,7 @@ struct peer *peer_new(uv_loop_t *loop, struct executor *ex, const char *host, in
     if (o->max_response == 0)
         p->options.max_response = 1 << 30;
     frame_pool_init(&p->frames, frames_kept_max, ex);
+    p->frames.lent_max = SIZE_MAX; /* one connection, to a broker that we chose */
     list_init(&p->waiting);
     list_init(&p->sent);
     list_init(&p->leaving);

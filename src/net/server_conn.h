@@ -88,9 +88,11 @@ void conn_set_max_frame(struct conn *c, uint32_t bytes);
 /* ---- listeners ---- */
 
 struct net_limits {
-    uint32_t max_frame;          /* socket.request.max.bytes */
-    int max_pipelined;           /* requests of one connection unanswered */
-    size_t max_unsent;           /* bytes of answers unsent per connection before reading stops */
+    uint32_t max_frame; /* socket.request.max.bytes */
+    int max_pipelined;  /* requests of one connection unanswered */
+    size_t
+        max_pipelined_bytes; /* their frames: no further one is begun beyond this; 0 = no limit */
+    size_t max_unsent;       /* bytes of answers unsent per connection before reading stops */
     uint64_t max_inflight_bytes; /* frames in memory over all connections; 0 = no limit. A frame is
                                     counted at its declared length and begun while less is in use,
                                     so it can be passed by one frame, and one always fits */

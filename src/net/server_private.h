@@ -158,6 +158,7 @@ struct conn {
     /* requests whose answers are not in `out`, in order. The head is being worked on. */
     struct list requests;
     int requests_n;
+    size_t work_bytes; /* frames that handlers still have */
     /* out */
     struct chain out;
     bool full;     /* the socket took less than all of `out`: wait for room */

@@ -52,6 +52,47 @@ static void no_more_requests_in_work_than_allowed(void **state)
     server_end(st);
 }
 
+struct sends {
+    int fd;
+    const void *frame;
+    uint32_t n;
+    int times;
+};
+
+static void *send_many(void *arg)
+{
+    struct sends *s = arg;
+    for (int i = 0; i < s->times; i++)
+        client_send_frame_n(s->fd, s->frame, s->n);
+    return NULL;
+}
+
+static void no_more_frame_bytes_in_work_than_allowed(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_pipelined_bytes = 150000;
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    enum { ASKED = 20, SIZE = 100000 };
+    char *frame = calloc(1, SIZE);
+    frame[0] = 'l';
+    pthread_t sender;
+    struct sends s = {fd, frame, SIZE, ASKED};
+    assert_int_equal(pthread_create(&sender, NULL, send_many, &s), 0);
+    for (int i = 0; i < ASKED; i++) { /* one, and one that passes the limit */
+        int most = i + 2 < ASKED ? i + 2 : ASKED;
+        wait_until(st, st->kept_n == most);
+        settle(st);
+        assert_int_equal(read_count(st, &st->kept_n), most);
+        finish_kept(st, i, "x");
+        client_expect(fd, "x");
+    }
+    pthread_join(sender, NULL);
+    free(frame);
+    close(fd);
+    server_end(st);
+}
+
 static void mute_stops_reading_and_ends(void **state)
 {
     struct server_test *st = server_new();
@@ -222,7 +263,9 @@ static void a_busy_client_does_not_starve_others(void **state)
 }
 
 UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
-          unit_test(no_more_requests_in_work_than_allowed), unit_test(mute_stops_reading_and_ends),
-          unit_test(shorter_mutes_do_not_cut_longer_ones), unit_test(slow_drips_cost_nothing),
+          unit_test(no_more_requests_in_work_than_allowed),
+          unit_test(no_more_frame_bytes_in_work_than_allowed),
+          unit_test(mute_stops_reading_and_ends), unit_test(shorter_mutes_do_not_cut_longer_ones),
+          unit_test(slow_drips_cost_nothing),
           unit_test(frames_in_memory_are_limited_over_all_connections),
           unit_test(a_busy_client_does_not_starve_others))
