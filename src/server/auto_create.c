@@ -154,7 +154,8 @@ static void internal_topic(const struct config *c, struct creation *cr, struct n
 
 static void fill(const struct config *c, struct creation *cr, struct new_topic *t)
 {
-    *t = (struct new_topic){.name = cr->name, .partitions = -1, .replication = -1};
+    *t = (struct new_topic){
+        .name = cr->name, .partitions = -1, .replication = -1, .any_racks = true};
     if (topic_is_internal(cr->name))
         internal_topic(c, cr, t);
 }

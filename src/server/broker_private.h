@@ -1,0 +1,63 @@
+/* broker_private.h - a broker's parts, for broker.c, broker_start.c and broker_stop.c. */
+#ifndef SERVER_BROKER_PRIVATE_H
+#define SERVER_BROKER_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/uv_executor.h"
+#include "controller/controller.h"
+#include "controller/topic_admin.h"
+#include "log/log_manager.h"
+#include "metadata/producer_ids.h"
+#include "metadata/registration.h"
+#include "metadata/topic_configs.h"
+#include "server/broker.h"
+#include "server/upkeep.h"
+
+struct broker {
+    /* Fixed once the broker serves; in the order in which they are made. NULL = not made. */
+    struct config *config;
+    const struct clock *clock;
+    int32_t id;
+    char *cluster_id;
+    char *meta_lock_path; /* keeps two processes off one metadata journal */
+    int meta_lock_fd;
+    struct uv_executor *background;    /* answers of the store, timers of upkeep */
+    struct uv_executor *controller_ex; /* the controller alone */
+    struct workers *workers;
+    struct store *store;
+    struct topic_configs *topic_configs;
+    struct log_manager *logs;
+    struct metadata_cache *metadata;
+    struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
+    struct control_queue *control_queue;
+    struct fetch_sessions *fetch_sessions;
+    struct auto_create *auto_create;
+    struct producer_ids *producer_ids;
+    struct topic_admin *topic_admin;
+    struct reactor_pool *reactors;
+    struct conn_handler conn_handler;
+    struct net_server *net;
+    int *ports; /* bound, by config->listeners */
+    struct broker_registrar *registrar;
+    struct controller *controller;
+    struct upkeep *upkeep;
+    bool upkeep_runs;
+
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    /* Under lock. */
+    int async;        /* broker_async_begin without its end */
+    bool ready;       /* the controller's first round is over */
+    const char *dead; /* why it cannot go on; static text */
+    void (*on_fatal)(void *arg, const char *why);
+    void *on_fatal_arg;
+};
+
+/* `why` is static text. @thread any */
+void broker_fatal(struct broker *b, const char *why);
+/* Takes down what has been made; frees. @blocks */
+void broker_take_down(struct broker *b);
+
+#endif

@@ -1,0 +1,572 @@
+/* broker_start.c - the broker's parts, made in order. Each step fills its fields and may fail with
+ * one line for people; then what exists is taken down again. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/logline.h"
+#include "metadata/bootstrap.h"
+#include "metadata/embedded_store.h"
+#include "metadata/paths.h"
+#include "metadata/znode.h"
+#include "server/auto_create.h"
+#include "server/broker_private.h"
+#include "server/control_queue.h"
+#include "server/fetch_session.h"
+#include "server/local_channel.h"
+#include "server/request.h"
+
+#define META_LOCK "kafkad-metadata.lock"
+
+enum {
+    DELETE_TICK_MS = 1000,   /* how often deferred deletions are looked at */
+    FLUSH_TICK_MS = 1000,    /* flush.ms of topics, when no interval is set */
+    UPKEEP_LEAST_MS = 10,    /* an interval of 0 must not spin */
+    REGISTER_WAIT_MS = 18000 /* a predecessor's session may last that long */
+};
+
+static int fail(char *err, size_t err_n, int rc, const char *what)
+{
+    snprintf(err, err_n, "%s: %s", what, strerror(-rc));
+    return rc;
+}
+
+/* ---- what this build can do ---- */
+
+int broker_check_supported(const struct config *c, char *err, size_t err_n)
+{
+    const char *zk = config_string(c, "zookeeper.connect");
+    if (zk && *zk) {
+        snprintf(err, err_n,
+                 "zookeeper.connect=%s: this version has no ZooKeeper client yet; leave the key "
+                 "out to run one broker on the embedded metadata store",
+                 zk);
+        return -ENOTSUP;
+    }
+    for (int i = 0; i < c->listeners_n; i++) {
+        if (c->listeners[i].security_protocol == 0)
+            continue;
+        snprintf(err, err_n,
+                 "listeners: listener %s is not PLAINTEXT; this version has no TLS and no SASL yet",
+                 c->listeners[i].name);
+        return -ENOTSUP;
+    }
+    return 0;
+}
+
+/* ---- threads ---- */
+
+static int start_threads(struct broker *b, char *err, size_t err_n)
+{
+    int rc = uv_executor_start("background", &b->background);
+    if (!rc)
+        rc = uv_executor_start("controller", &b->controller_ex);
+    if (!rc)
+        rc = workers_start("worker", (int)config_int(b->config, "num.io.threads"), &b->workers);
+    return rc ? fail(err, err_n, rc, "cannot start threads") : 0;
+}
+
+/* ---- identity and the store ---- */
+
+static void log_options(struct broker *b, struct log_manager_options *o);
+
+static void store_failed(void *arg, int error)
+{
+    (void)error; /* the store has logged it */
+    broker_fatal(arg, "the metadata journal cannot be written");
+}
+
+static int lock_metadata(struct broker *b, const char *dir, char *err, size_t err_n)
+{
+    int rc = fs_mkdir_p(fs_posix(), dir);
+    if (rc)
+        return fail(err, err_n, rc, dir);
+    if (asprintf(&b->meta_lock_path, "%s/" META_LOCK, dir) < 0) {
+        b->meta_lock_path = NULL;
+        return fail(err, err_n, -ENOMEM, dir);
+    }
+    rc = fs_lock(b->meta_lock_path, &b->meta_lock_fd);
+    if (rc == -EAGAIN)
+        snprintf(err, err_n,
+                 "log.dirs: %s is locked: another process uses this folder; each broker needs "
+                 "folders of its own",
+                 b->meta_lock_path);
+    else if (rc)
+        fail(err, err_n, rc, b->meta_lock_path);
+    return rc;
+}
+
+static int open_store(struct broker *b, char *err, size_t err_n)
+{
+    const char *dir = b->config->log_dirs[0];
+    int rc = lock_metadata(b, dir, err, err_n);
+    if (rc)
+        return rc;
+    struct embedded_options o = {
+        .fs = fs_posix(), .clock = b->clock, .dir = dir, .failed = store_failed, .arg = b};
+    rc = embedded_store_open(&o, &b->store, err, err_n);
+    if (rc)
+        return rc;
+    rc = bootstrap_paths(b->store);
+    return rc ? fail(err, err_n, rc, "cannot prepare the metadata store") : 0;
+}
+
+/* The cluster's id: the store's, else the one that the log dirs carry, else a new one. */
+static int find_cluster_id(struct broker *b, const char *found, char *err, size_t err_n)
+{
+    int rc = 0;
+    if (*found) {
+        struct arena a;
+        arena_init(&a, 0);
+        rc = store_create_path(b->store, PATH_CLUSTER_ID, znode_cluster_id_encode(found, &a), NULL);
+        arena_free(&a);
+    }
+    if (!rc)
+        rc = bootstrap_cluster_id(b->store, &b->cluster_id);
+    if (rc)
+        return fail(err, err_n, rc, "cannot read the cluster id of the metadata store");
+    if (*found && strcmp(found, b->cluster_id) != 0) {
+        snprintf(err, err_n,
+                 "log.dirs: meta.properties has cluster.id %s, the metadata store is of cluster %s",
+                 found, b->cluster_id);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int find_identity(struct broker *b, char *err, size_t err_n)
+{
+    struct log_manager_options o;
+    char found_cluster[64] = "";
+    int32_t found_id = -1;
+    log_options(b, &o);
+    o.cluster_id = NULL;
+    int rc = log_manager_read_meta(&o, &found_id, found_cluster, err, err_n);
+    if (!rc)
+        rc = open_store(b, err, err_n);
+    if (!rc)
+        rc = find_cluster_id(b, found_cluster, err, err_n);
+    if (b->id < 0)
+        b->id = found_id >= 0 ? found_id : 0;
+    return rc;
+}
+
+/* ---- logs and replicas ---- */
+
+static void config_at_load(void *arg, struct str topic, struct log_config *out)
+{
+    broker_topic_config(arg, topic, out);
+}
+
+/* A log is being made: the topic's settings may be news to us. On a worker. */
+static void config_at_creation(void *arg, struct str topic, struct log_config *out)
+{
+    struct broker *b = arg;
+    topic_configs_refresh(b->topic_configs, topic);
+    broker_topic_config(b, topic, out);
+}
+
+static void dir_failed(void *arg, struct log_dir *d)
+{
+    struct broker *b = arg;
+    struct replica_manager *replicas = atomic_load(&b->replicas);
+    if (!replicas)
+        return; /* while loading: log_manager_open tells when none is left */
+    replica_manager_dir_failed(replicas, d);
+    if (log_manager_online_dirs(b->logs) == 0)
+        broker_fatal(b, "no log dir is left that works");
+}
+
+static void log_options(struct broker *b, struct log_manager_options *o)
+{
+    *o = (struct log_manager_options){
+        .fs = fs_posix(),
+        .clock = b->clock,
+        .dirs = (const char *const *)b->config->log_dirs,
+        .dirs_n = b->config->log_dirs_n,
+        .defaults = b->config->log_defaults,
+        .recovery_threads = (int)config_int(b->config, "num.recovery.threads.per.data.dir"),
+        .broker_id = b->id,
+        .cluster_id = b->cluster_id,
+        .remove_topic_ids = b->config->ibp < 208,
+        .topic_config = config_at_load,
+        .dir_failed = dir_failed,
+        .arg = b,
+    };
+}
+
+static void config_changed(void *arg, struct str path)
+{
+    struct broker *b = arg;
+    struct replica_manager *replicas = atomic_load(&b->replicas);
+    if (replicas && path.len > 7 && memcmp(path.p, "topics/", 7) == 0)
+        replica_manager_topic_config_changed(replicas, (struct str){path.p + 7, path.len - 7});
+}
+
+static int load_logs(struct broker *b, char *err, size_t err_n)
+{
+    struct topic_configs_options t = {.store = b->store,
+                                      .ex = uv_executor_ex(b->background),
+                                      .clock = b->clock,
+                                      .changed = config_changed,
+                                      .arg = b};
+    int rc = topic_configs_open(&t, &b->topic_configs);
+    if (rc)
+        return fail(err, err_n, rc, "cannot read the topics' settings");
+    struct log_manager_options o;
+    log_options(b, &o);
+    return log_manager_open(&o, &b->logs, err, err_n);
+}
+
+static int make_replicas(struct broker *b, char *err, size_t err_n)
+{
+    b->metadata = metadata_cache_new();
+    struct replica_manager_options o = {.broker_id = b->id,
+                                        .logs = b->logs,
+                                        .metadata = b->metadata,
+                                        .workers = b->workers,
+                                        .clock = b->clock,
+                                        .topic_config = config_at_creation,
+                                        .arg = b};
+    struct replica_manager *replicas = NULL;
+    int rc = b->metadata ? replica_manager_new(&o, &replicas) : -ENOMEM;
+    atomic_store(&b->replicas, replicas);
+    if (!rc)
+        rc = control_queue_new(b->workers, &b->control_queue);
+    if (rc)
+        return fail(err, err_n, rc, "cannot make the replica manager");
+    b->fetch_sessions = fetch_sessions_new(
+        (int)config_int(b->config, "max.incremental.fetch.session.cache.slots"), b->clock);
+    return b->fetch_sessions ? 0 : fail(err, err_n, -ENOMEM, "cannot make the fetch sessions");
+}
+
+/* ---- administration ---- */
+
+static int32_t default_partitions(void *arg)
+{
+    return (int32_t)config_int(((struct broker *)arg)->config, "num.partitions");
+}
+
+static int16_t default_replication(void *arg)
+{
+    return (int16_t)config_int(((struct broker *)arg)->config, "default.replication.factor");
+}
+
+static int allocate_producer_ids(void *arg, producer_ids_cb cb, void *cb_arg)
+{
+    struct broker *b = arg;
+    return producer_ids_allocate(b->store, uv_executor_ex(b->background), b->id, cb, cb_arg);
+}
+
+static int make_admin(struct broker *b, char *err, size_t err_n)
+{
+    struct topic_admin_options t = {.store = b->store,
+                                    .metadata = b->metadata,
+                                    .ex = uv_executor_ex(b->background),
+                                    .topic_ids = b->config->ibp >= 208,
+                                    .check_config = topic_config_check,
+                                    .default_partitions = default_partitions,
+                                    .default_replication = default_replication,
+                                    .arg = b};
+    struct producer_ids_options p = {
+        .ex = uv_executor_ex(b->background), .allocate = allocate_producer_ids, .arg = b};
+    int rc = topic_admin_new(&t, &b->topic_admin);
+    if (!rc)
+        rc = producer_ids_new(&p, &b->producer_ids);
+    if (!rc)
+        rc = auto_create_new(b, &b->auto_create);
+    return rc ? fail(err, err_n, rc, "cannot make the topic administration") : 0;
+}
+
+/* ---- network ---- */
+
+static void on_request(void *arg, struct net_request *net)
+{
+    request_dispatch(arg, net);
+}
+
+static int clamp_int(int64_t v)
+{
+    return v > INT_MAX ? INT_MAX : (int)v;
+}
+
+static struct net_limits limits_of(const struct config *c)
+{
+    struct net_limits l = net_limits_default();
+    int64_t inflight = config_int(c, "queued.max.request.bytes");
+    l.max_frame = (uint32_t)config_int(c, "socket.request.max.bytes");
+    l.max_inflight_bytes = inflight > 0 ? (uint64_t)inflight : 0;
+    l.max_idle_ms = config_int(c, "connections.max.idle.ms");
+    l.max_connections = clamp_int(config_int(c, "max.connections"));
+    l.max_connections_per_ip = clamp_int(config_int(c, "max.connections.per.ip"));
+    l.send_buffer = clamp_int(config_int(c, "socket.send.buffer.bytes"));
+    l.receive_buffer = clamp_int(config_int(c, "socket.receive.buffer.bytes"));
+    l.backlog = clamp_int(config_int(c, "socket.listen.backlog.size"));
+    return l;
+}
+
+static int bind_listeners(struct broker *b, char *err, size_t err_n)
+{
+    const struct config *c = b->config;
+    struct net_limits limits = limits_of(c);
+    b->conn_handler = (struct conn_handler){.request = on_request, .arg = b};
+    b->ports = calloc((size_t)c->listeners_n, sizeof(*b->ports));
+    int rc = b->ports ? reactor_pool_start((int)config_int(c, "num.network.threads"), &b->reactors)
+                      : -ENOMEM;
+    if (!rc)
+        rc = net_server_new(b->reactors, &limits, &b->conn_handler, &b->net);
+    if (rc)
+        return fail(err, err_n, rc, "cannot start the network threads");
+    for (int i = 0; i < c->listeners_n; i++) {
+        const struct listener_config *l = &c->listeners[i];
+        rc = net_server_listen(b->net, l->name, l->host, l->port, &b->ports[i]);
+        if (rc) {
+            snprintf(err, err_n,
+                     "listeners: cannot bind %s://%s:%d: %s; must be a free port of an "
+                     "address of this machine",
+                     l->name, l->host, l->port, strerror(-rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static void accept_connections(struct broker *b)
+{
+    const struct config *c = b->config;
+    net_server_accept(b->net);
+    for (int i = 0; i < c->listeners_n; i++) {
+        const struct listener_config *l = &c->listeners[i];
+        bool v6 = strchr(l->host, ':') != NULL;
+        say_info("SocketServer", "listening on %s://%s%s%s:%d", l->name, v6 ? "[" : "", l->host,
+                 v6 ? "]" : "", b->ports[i]);
+    }
+}
+
+/* ---- membership ---- */
+
+static int fill_endpoints(const struct broker *b, struct endpoint *out)
+{
+    int n = 0;
+    for (int i = 0; i < b->config->listeners_n; i++) {
+        const struct listener_config *l = &b->config->listeners[i];
+        if (l->advertised_host)
+            out[n++] =
+                (struct endpoint){.listener = str_of(l->name),
+                                  .host = str_of(l->advertised_host),
+                                  .port = l->advertised_port ? l->advertised_port : b->ports[i],
+                                  .security_protocol = l->security_protocol};
+    }
+    return n;
+}
+
+static int register_broker(struct broker *b, char *err, size_t err_n)
+{
+    struct endpoint *endpoints = calloc((size_t)b->config->listeners_n, sizeof(*endpoints));
+    if (!endpoints)
+        return fail(err, err_n, -ENOMEM, "cannot register");
+    struct broker_info self = {.id = b->id,
+                               .rack = str_of(config_string(b->config, "broker.rack")),
+                               .endpoints = endpoints,
+                               .endpoints_n = fill_endpoints(b, endpoints)};
+    struct broker_registrar_options o = {.store = b->store,
+                                         .ex = uv_executor_ex(b->background),
+                                         .clock = b->clock,
+                                         .self = &self,
+                                         .jmx_port = -1,
+                                         .wait_ms = REGISTER_WAIT_MS};
+    int rc = broker_registrar_new(&o, &b->registrar);
+    free(endpoints);
+    if (!rc)
+        rc = broker_registrar_run(b->registrar, NULL);
+    return rc ? fail(err, err_n, rc, "cannot register the broker") : 0;
+}
+
+static struct broker_channel *channel_to(void *arg, int32_t id)
+{
+    struct broker *b = arg;
+    if (id != b->id)
+        return NULL; /* the embedded store has one member */
+    return local_channel_new(b->control_queue, atomic_load(&b->replicas), id,
+                             uv_executor_ex(b->controller_ex));
+}
+
+static bool unclean_election(void *arg, struct str topic)
+{
+    struct log_config c;
+    broker_topic_config(arg, topic, &c);
+    return c.unclean_leader_election;
+}
+
+static void controller_died(void *arg, const char *why)
+{
+    say_error("Controller", "%s", why);
+    broker_fatal(arg, "the controller cannot go on");
+}
+
+static void controller_ready(void *arg)
+{
+    struct broker *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->ready = true;
+    pthread_cond_broadcast(&b->cond);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static int start_controller(struct broker *b, char *err, size_t err_n)
+{
+    struct controller_options o = {.broker_id = b->id,
+                                   .store = b->store,
+                                   .ex = uv_executor_ex(b->controller_ex),
+                                   .registrar = b->registrar,
+                                   .listener = str_of(b->config->inter_broker_listener),
+                                   .topic_ids = b->config->ibp >= 208,
+                                   .delete_topics = config_bool(b->config, "delete.topic.enable"),
+                                   .unclean = unclean_election,
+                                   .channel = channel_to,
+                                   .fatal = controller_died,
+                                   .ready = controller_ready,
+                                   .arg = b};
+    int rc = controller_start(&o, &b->controller);
+    if (rc)
+        return fail(err, err_n, rc, "cannot start the controller");
+    pthread_mutex_lock(&b->lock);
+    while (!b->ready && !b->dead)
+        pthread_cond_wait(&b->cond, &b->lock);
+    const char *dead = b->dead;
+    pthread_mutex_unlock(&b->lock);
+    if (dead) {
+        snprintf(err, err_n, "%s", dead);
+        return -EIO;
+    }
+    topic_configs_follow(b->topic_configs);
+    return 0;
+}
+
+/* ---- upkeep ---- */
+
+static void do_retention(void *arg)
+{
+    log_manager_retention(((struct broker *)arg)->logs);
+}
+
+static void do_flush(void *arg)
+{
+    log_manager_flush_due(((struct broker *)arg)->logs);
+}
+
+static void do_recovery_points(void *arg)
+{
+    log_manager_checkpoint_recovery_points(((struct broker *)arg)->logs);
+}
+
+static void do_start_offsets(void *arg)
+{
+    log_manager_checkpoint_start_offsets(((struct broker *)arg)->logs);
+}
+
+static void do_high_watermarks(void *arg)
+{
+    log_manager_checkpoint_high_watermarks(((struct broker *)arg)->logs);
+}
+
+static void do_expire_producers(void *arg)
+{
+    log_manager_expire_producers(((struct broker *)arg)->logs);
+}
+
+static void do_delete(void *arg)
+{
+    struct broker *b = arg;
+    int64_t due = log_manager_next_delete_ms(b->logs);
+    if (due >= 0 && due <= clock_mono_ms(b->clock))
+        log_manager_delete_due(b->logs);
+}
+
+/* Topics may set flush.ms though the broker sets nothing. */
+static int64_t flush_interval(const struct config *c)
+{
+    if (config_is_given(c, "log.flush.scheduler.interval.ms"))
+        return config_int(c, "log.flush.scheduler.interval.ms");
+    int64_t ms = config_int(c, "log.flush.interval.ms");
+    return ms != INT64_MIN && ms < FLUSH_TICK_MS ? ms : FLUSH_TICK_MS;
+}
+
+static int start_upkeep(struct broker *b, char *err, size_t err_n)
+{
+    const struct config *c = b->config;
+    int64_t delay = config_int(c, "log.initial.task.delay.ms");
+    int64_t checkpoint = config_int(c, "replica.high.watermark.checkpoint.interval.ms");
+    const struct {
+        int64_t delay, interval;
+        void (*work)(void *arg);
+    } kinds[] = {
+        {delay, config_int(c, "log.retention.check.interval.ms"), do_retention},
+        {0, flush_interval(c), do_flush},
+        {delay, config_int(c, "log.flush.offset.checkpoint.interval.ms"), do_recovery_points},
+        {delay, config_int(c, "log.flush.start.offset.checkpoint.interval.ms"), do_start_offsets},
+        {checkpoint, checkpoint, do_high_watermarks},
+        {delay, config_int(c, "producer.id.expiration.check.interval.ms"), do_expire_producers},
+        {DELETE_TICK_MS, DELETE_TICK_MS, do_delete},
+    };
+    int rc = upkeep_new(uv_executor_ex(b->background), b->workers, &b->upkeep);
+    for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(*kinds); i++) {
+        int64_t ms = kinds[i].interval < UPKEEP_LEAST_MS ? UPKEEP_LEAST_MS : kinds[i].interval;
+        rc = upkeep_add(b->upkeep, kinds[i].delay, ms, kinds[i].work, b);
+    }
+    if (rc)
+        return fail(err, err_n, rc, "cannot start the upkeep of the logs");
+    upkeep_start(b->upkeep);
+    b->upkeep_runs = true;
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static struct broker *broker_new(struct config *config)
+{
+    struct broker *b = calloc(1, sizeof(*b));
+    if (!b) {
+        config_free(config);
+        return NULL;
+    }
+    b->config = config;
+    b->clock = clock_real();
+    b->id = config->broker_id;
+    b->meta_lock_fd = -1;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->cond, NULL);
+    return b;
+}
+
+static int check_supported(struct broker *b, char *err, size_t err_n)
+{
+    return broker_check_supported(b->config, err, err_n);
+}
+
+int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
+{
+    static int (*const steps[])(struct broker *, char *, size_t) = {
+        check_supported, start_threads,  find_identity,   load_logs,        make_replicas,
+        make_admin,      bind_listeners, register_broker, start_controller, start_upkeep,
+    };
+    *out = NULL;
+    struct broker *b = broker_new(config);
+    if (!b)
+        return fail(err, err_n, -ENOMEM, "cannot start");
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(*steps); i++)
+        rc = steps[i](b, err, err_n);
+    if (rc) {
+        broker_take_down(b);
+        return rc;
+    }
+    accept_connections(b);
+    char component[32];
+    snprintf(component, sizeof(component), "KafkaServer id=%d", b->id);
+    say_info(component, "started");
+    *out = b;
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* broker_stop.c - taking a broker down, whole or half made. The order is that of use: whoever may
+ * still call a part goes first. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/logline.h"
+#include "server/auto_create.h"
+#include "server/broker_private.h"
+#include "server/control_queue.h"
+#include "server/fetch_session.h"
+
+enum { GRACE_MS = 1000 }; /* for requests in work, e.g. fetches that wait for records */
+
+static void await_async(struct broker *b)
+{
+    pthread_mutex_lock(&b->lock);
+    while (b->async > 0)
+        pthread_cond_wait(&b->cond, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* Requests are answered while all that answers them still works. */
+static void stop_network(struct broker *b)
+{
+    if (b->net)
+        net_server_stop(b->net, GRACE_MS);
+    await_async(b);
+    net_server_free(b->net);
+    if (b->reactors)
+        reactor_pool_stop(b->reactors);
+}
+
+struct stop_controller {
+    struct task task;
+    struct broker *b;
+    bool over; /* under the broker's lock */
+};
+
+static void stop_controller_there(struct task *task)
+{
+    struct stop_controller *s = container_of(task, struct stop_controller, task);
+    struct broker *b = s->b;
+    controller_stop(b->controller);
+    pthread_mutex_lock(&b->lock);
+    s->over = true;
+    pthread_cond_broadcast(&b->cond);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void stop_the_controller(struct broker *b)
+{
+    struct stop_controller s = {.b = b};
+    if (!b->controller)
+        return;
+    task_init(&s.task, stop_controller_there);
+    executor_post(uv_executor_ex(b->controller_ex), &s.task);
+    pthread_mutex_lock(&b->lock);
+    while (!s.over)
+        pthread_cond_wait(&b->cond, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void stop_upkeep(struct broker *b)
+{
+    if (b->upkeep_runs)
+        upkeep_stop(b->upkeep);
+}
+
+/* Threads that run others' tasks, when nobody posts any more. */
+static void stop_threads(struct broker *b)
+{
+    workers_stop(b->workers);
+    control_queue_free(b->control_queue);
+    if (b->store)
+        store_close(b->store);
+    if (b->controller_ex)
+        uv_executor_stop(b->controller_ex);
+    if (b->background)
+        uv_executor_stop(b->background);
+}
+
+static void close_data(struct broker *b)
+{
+    struct replica_manager *replicas = atomic_load(&b->replicas);
+    if (replicas)
+        replica_manager_free(replicas);
+    if (b->logs)
+        log_manager_close(b->logs);
+}
+
+static void free_parts(struct broker *b)
+{
+    upkeep_free(b->upkeep);
+    auto_create_free(b->auto_create);
+    if (b->registrar)
+        broker_registrar_free(b->registrar);
+    if (b->topic_admin)
+        topic_admin_free(b->topic_admin);
+    if (b->producer_ids)
+        producer_ids_free(b->producer_ids);
+    if (b->fetch_sessions)
+        fetch_sessions_free(b->fetch_sessions);
+    if (b->topic_configs)
+        topic_configs_close(b->topic_configs);
+    if (b->metadata)
+        metadata_cache_free(b->metadata);
+    if (b->meta_lock_fd >= 0)
+        fs_unlock(b->meta_lock_path, b->meta_lock_fd);
+    free(b->meta_lock_path);
+    free(b->cluster_id);
+    free(b->ports);
+    config_free(b->config);
+    pthread_mutex_destroy(&b->lock);
+    pthread_cond_destroy(&b->cond);
+    free(b);
+}
+
+void broker_take_down(struct broker *b)
+{
+    stop_network(b);
+    stop_upkeep(b);
+    stop_the_controller(b);
+    close_data(b);
+    stop_threads(b);
+    free_parts(b);
+}
+
+void broker_stop(struct broker *b)
+{
+    char component[32];
+    snprintf(component, sizeof(component), "KafkaServer id=%d", b->id);
+    say_info(component, "shutting down");
+    broker_take_down(b);
+    say_info(component, "shut down completed");
+}
