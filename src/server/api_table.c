@@ -5,12 +5,19 @@
 
 static const struct api_row rows[] = {
     /* key, versions, flags, handler */
+    {API_PRODUCE, 0, 11, 0, handle_produce},
+    {API_FETCH, 0, 17, 0, handle_fetch},
+    {API_LIST_OFFSETS, 0, 9, 0, handle_list_offsets},
     {API_METADATA, 0, 12, 0, handle_metadata},
+    {API_LEADER_AND_ISR, 0, 7, API_CLUSTER_ACTION, handle_leader_and_isr},
+    {API_STOP_REPLICA, 0, 4, API_CLUSTER_ACTION, handle_stop_replica},
+    {API_UPDATE_METADATA, 0, 8, API_CLUSTER_ACTION, handle_update_metadata},
     {API_FIND_COORDINATOR, 0, 6, 0, handle_find_coordinator},
     {API_API_VERSIONS, 0, 4, API_BEFORE_AUTH, handle_api_versions},
     {API_CREATE_TOPICS, 0, 7, API_CONTROLLER_ONLY, handle_create_topics},
     {API_DELETE_TOPICS, 0, 6, API_CONTROLLER_ONLY, handle_delete_topics},
     {API_INIT_PRODUCER_ID, 0, 5, 0, handle_init_producer_id},
+    {API_OFFSET_FOR_LEADER_EPOCH, 0, 4, 0, handle_offset_for_leader_epoch},
     {API_DESCRIBE_CONFIGS, 0, 4, 0, handle_describe_configs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
     {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
@@ -18,7 +25,7 @@ static const struct api_row rows[] = {
 
 enum { ROWS_N = sizeof(rows) / sizeof(*rows) };
 
-const struct api_row *api_rows(int *n)
+const struct api_row *api_served(int *n)
 {
     *n = ROWS_N;
     return rows;

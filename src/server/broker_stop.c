@@ -30,34 +30,48 @@ static void stop_network(struct broker *b)
         reactor_pool_stop(b->reactors);
 }
 
-struct stop_controller {
+/* A call that must be made on an executor, and waited for. */
+struct call {
     struct task task;
     struct broker *b;
+    void (*run)(struct broker *b);
     bool over; /* under the broker's lock */
 };
 
-static void stop_controller_there(struct task *task)
+static void run_call(struct task *task)
 {
-    struct stop_controller *s = container_of(task, struct stop_controller, task);
-    struct broker *b = s->b;
-    controller_stop(b->controller);
+    struct call *c = container_of(task, struct call, task);
+    struct broker *b = c->b;
+    c->run(b);
     pthread_mutex_lock(&b->lock);
-    s->over = true;
+    c->over = true;
     pthread_cond_broadcast(&b->cond);
     pthread_mutex_unlock(&b->lock);
 }
 
-static void stop_the_controller(struct broker *b)
+static void call_on(struct broker *b, struct uv_executor *e, void (*run)(struct broker *b))
 {
-    struct stop_controller s = {.b = b};
-    if (!b->controller)
-        return;
-    task_init(&s.task, stop_controller_there);
-    executor_post(uv_executor_ex(b->controller_ex), &s.task);
+    struct call c = {.b = b, .run = run};
+    task_init(&c.task, run_call);
+    executor_post(uv_executor_ex(e), &c.task);
     pthread_mutex_lock(&b->lock);
-    while (!s.over)
+    while (!c.over)
         pthread_cond_wait(&b->cond, &b->lock);
     pthread_mutex_unlock(&b->lock);
+}
+
+static void stop_controller(struct broker *b)
+{
+    controller_stop(b->controller);
+}
+
+/* They use the store's watches, which belong to their executor. */
+static void end_watchers(struct broker *b)
+{
+    if (b->topic_configs)
+        topic_configs_close(b->topic_configs);
+    if (b->registrar)
+        broker_registrar_free(b->registrar);
 }
 
 static void stop_upkeep(struct broker *b)
@@ -71,6 +85,8 @@ static void stop_threads(struct broker *b)
 {
     workers_stop(b->workers);
     control_queue_free(b->control_queue);
+    if (b->background)
+        call_on(b, b->background, end_watchers);
     if (b->store)
         store_close(b->store);
     if (b->controller_ex)
@@ -92,16 +108,12 @@ static void free_parts(struct broker *b)
 {
     upkeep_free(b->upkeep);
     auto_create_free(b->auto_create);
-    if (b->registrar)
-        broker_registrar_free(b->registrar);
     if (b->topic_admin)
         topic_admin_free(b->topic_admin);
     if (b->producer_ids)
         producer_ids_free(b->producer_ids);
     if (b->fetch_sessions)
         fetch_sessions_free(b->fetch_sessions);
-    if (b->topic_configs)
-        topic_configs_close(b->topic_configs);
     if (b->metadata)
         metadata_cache_free(b->metadata);
     if (b->meta_lock_fd >= 0)
@@ -119,7 +131,8 @@ void broker_take_down(struct broker *b)
 {
     stop_network(b);
     stop_upkeep(b);
-    stop_the_controller(b);
+    if (b->controller)
+        call_on(b, b->controller_ex, stop_controller);
     close_data(b);
     stop_threads(b);
     free_parts(b);

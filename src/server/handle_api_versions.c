@@ -35,7 +35,7 @@ void handle_api_versions(struct request *req)
         return;
     }
     int n;
-    const struct api_row *rows = api_rows(&n);
+    const struct api_row *rows = api_served(&n);
     out.api_keys.v = api_versions_response_api_key_new(req->arena, n);
     if (!out.api_keys.v) {
         request_no_memory(req);

@@ -36,7 +36,7 @@ struct api_row {
 };
 /* Rows of what this broker serves, by key. ApiVersions, dispatch and docs come from it. */
 const struct api_row *api_row_find(int16_t key);
-const struct api_row *api_rows(int *n);
+const struct api_row *api_served(int *n);
 
 struct request {
     struct broker *broker;
