@@ -102,8 +102,11 @@ struct reader {
     bool bad;
 };
 
+/* p may be NULL when n is 0. */
 static inline struct reader reader_of(const void *p, size_t n)
 {
+    if (!p)
+        p = "";
     return (struct reader){(const uint8_t *)p, (const uint8_t *)p + n, false};
 }
 static inline size_t reader_left(const struct reader *r)
