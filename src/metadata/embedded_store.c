@@ -181,6 +181,19 @@ static void request_done(struct task *t)
     r->done(r);
 }
 
+/* Nothing in it is of an earlier use. */
+static void reset_results(struct store_request *r)
+{
+    r->status = 0;
+    list_init(&r->told);
+    for (int i = 0; i < r->ops_n; i++) {
+        r->ops[i].status = 0;
+        r->ops[i].result = BYTES_NULL;
+        r->ops[i].names = NULL;
+        r->ops[i].names_n = 0;
+    }
+}
+
 static void apply_one(struct core *c, struct store_request *r)
 {
     struct session *s = session_of(r->store);
@@ -188,13 +201,7 @@ static void apply_one(struct core *c, struct store_request *r)
     bool live = s->state == SESSION_LIVE;
     int64_t id = s->id;
     pthread_mutex_unlock(&c->lock);
-    r->status = 0;
-    list_init(&r->told);
-    for (int i = 0; i < r->ops_n; i++) {
-        r->ops[i].status = 0;
-        r->ops[i].result = BYTES_NULL;
-        r->ops[i].names = NULL;
-    }
+    reset_results(r);
     if (c->failed)
         embedded_refuse(r, c->failed);
     else if (!live)
@@ -275,6 +282,21 @@ static struct session *next_to_end(struct core *c, bool queue_empty)
     return NULL;
 }
 
+/* Answers what the expired session had queued. The lock is held. */
+static void refuse_queued(struct core *c, struct session *s)
+{
+    list_each_safe (at, &c->queue) {
+        struct store_request *r = list_entry(at, struct store_request, task.link);
+        if (r->store != &s->store)
+            continue;
+        list_remove(at);
+        reset_results(r);
+        embedded_refuse(r, -ESTALE);
+        task_init(&r->task, request_done);
+        executor_post(r->done_on, &r->task);
+    }
+}
+
 static void end_session(struct core *c, struct session *s)
 {
     pthread_mutex_lock(&c->lock);
@@ -283,6 +305,8 @@ static void end_session(struct core *c, struct session *s)
     bool was_live = s->state == SESSION_LIVE;
     s->state = expired ? SESSION_TELLING : SESSION_GONE;
     int64_t id = s->id;
+    if (expired)
+        refuse_queued(c, s);
     pthread_mutex_unlock(&c->lock);
     if (was_live)
         embedded_end_session(&c->state, id);
