@@ -176,7 +176,7 @@ static int start_position(struct segment *s, int64_t offset, int64_t end, int64_
 int segment_walk(struct segment *s, struct file *f, int64_t offset, int64_t end, uint8_t *window,
                  size_t window_n, struct file_batches *w)
 {
-    int64_t start;
+    int64_t start = 0;
     int err = start_position(s, offset, end, &start);
     if (!err)
         file_batches_init(w, f, start, end, window, window_n);
