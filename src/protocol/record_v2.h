@@ -34,8 +34,9 @@ struct varint {
     const uint8_t *p;
     int64_t v;
 };
-struct varint varint_get_long(const uint8_t *p, const uint8_t *end);
-struct varint varlong_get_long(const uint8_t *p, const uint8_t *end);
+#define RECORD_RARE __attribute__((cold, noinline)) /* out of the way of the common forms */
+RECORD_RARE struct varint varint_get_long(const uint8_t *p, const uint8_t *end);
+RECORD_RARE struct varint varlong_get_long(const uint8_t *p, const uint8_t *end);
 
 static inline int64_t unzigzag(uint32_t v)
 {
@@ -64,15 +65,37 @@ RECORD_INLINE struct varint varlong_get(const uint8_t *p, const uint8_t *end)
     return varlong_get_long(p, end);
 }
 
+/* As varint_get, for what is hardly ever negative: the common forms are decoded on the shortest
+ * way, since where the next field and record are found waits for it. */
+RECORD_INLINE struct varint length_get(const uint8_t *p, const uint8_t *end)
+{
+    if (__builtin_expect(end - p >= 2 && !(p[0] & 1), 1)) {
+        size_t a = p[0], b = p[1];
+        if (a < 0x80)
+            return (struct varint){p + 1, (int64_t)(a >> 1)};
+        if (b < 0x80)
+            return (struct varint){p + 2, (int64_t)((a >> 1 & 0x3f) + (b << 6))};
+    }
+    return varint_get_long(p, end);
+}
+
 /* A length and as many bytes; -1 is null. The place behind them, or NULL. */
 RECORD_INLINE const uint8_t *record_bytes_get(const uint8_t *p, const uint8_t *end,
                                               struct bytes *out)
 {
-    struct varint len = varint_get(p, end);
-    if (!len.p || len.v < -1 || len.v > end - len.p)
+    if (p < end && *p == 1) {
+        *out = BYTES_NULL;
+        return p + 1;
+    }
+    struct varint len = length_get(p, end);
+    if (!len.p || len.v > end - len.p)
         return NULL;
-    *out = (struct bytes){len.v < 0 ? NULL : len.p, (int32_t)len.v};
-    return len.p + (len.v < 0 ? 0 : len.v);
+    if (__builtin_expect(len.v < 0, 0)) { /* null again, in a longer form */
+        *out = BYTES_NULL;
+        return len.v == -1 ? len.p : NULL;
+    }
+    *out = (struct bytes){len.p, (int32_t)len.v};
+    return len.p + len.v;
 }
 
 /* Walks `n` headers that must end at `end`. */
@@ -84,7 +107,7 @@ RECORD_INLINE bool record_fields_get(const uint8_t *p, const uint8_t *end, struc
     struct varint time = varlong_get(p + 1, end); /* behind the attributes */
     if (!time.p)
         return false;
-    struct varint offset = varint_get(time.p, end);
+    struct varint offset = length_get(time.p, end);
     if (!offset.p || !(p = record_bytes_get(offset.p, end, &r->key)) ||
         !(p = record_bytes_get(p, end, &r->value)))
         return false;
@@ -106,7 +129,7 @@ RECORD_INLINE bool record_fields_get(const uint8_t *p, const uint8_t *end, struc
  * `end`. */
 RECORD_INLINE const uint8_t *record_get(const uint8_t *p, const uint8_t *end, struct record_v2 *r)
 {
-    struct varint len = varint_get(p, end);
+    struct varint len = length_get(p, end);
     if (!len.p || len.v < RECORD_LENGTH_MIN || len.v > end - len.p)
         return NULL;
     const uint8_t *next = len.p + len.v;

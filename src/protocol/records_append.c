@@ -24,6 +24,8 @@ static bool count_entries(const uint8_t *p, size_t n, int *count, size_t *bytes)
     enum batch_walk w;
     *count = 0;
     *bytes = 0;
+    if (n == 0) /* and p may be NULL */
+        return true;
     while ((w = batch_decode(p + *bytes, n - *bytes, n - *bytes, &b)) == BATCH_OK) {
         ++*count;
         *bytes += b.size;

@@ -58,6 +58,8 @@ enum kerr records_down_convert(const uint8_t *p, size_t n, int magic, int64_t fr
                                struct buf *out, size_t *used)
 {
     *used = 0;
+    if (n == 0) /* and p may be NULL */
+        return KERR_NONE;
     struct batch b;
     enum batch_walk w;
     enum kerr code = KERR_NONE;

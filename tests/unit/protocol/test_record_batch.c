@@ -137,6 +137,8 @@ static const struct body good_bodies[] = {
     {2, 14, {0x0c, 0, 0, 0, 1, 1, 0, 0x0c, 0xff, 1, 2, 1, 1, 0}}, /* attributes are ignored */
     {1, 10, {0x12, 0, 0, 0, 1, 1, 2, 2, 'h', 1}},                 /* header with null value */
     {1, 9, {0x10, 0, 0, 0, 1, 1, 2, 0, 0}},                       /* header, all empty */
+    {1, 8, {0x0e, 0, 0, 0, 0x81, 0x00, 1, 0}},                    /* null key, padded */
+    {1, 8, {0x0e, 0, 0x80, 0x00, 0, 1, 1, 0}},                    /* padded timestamp delta */
 };
 
 static const struct body bad_bodies[] = {
@@ -157,6 +159,8 @@ static const struct body bad_bodies[] = {
     {1, 7, {0x0c, 0, 0, 0, 1, 1, 2}},                          /* a header that is not there */
     {1, 9, {0x10, 0, 0, 0, 1, 1, 4, 0, 0}},                    /* two headers, one there */
     {1, 9, {0x10, 0, 0, 0, 1, 1, 2, 1, 0}},                    /* header key null */
+    {1, 10, {0x12, 0, 0, 0, 1, 1, 2, 0x81, 0x00, 0}},          /* the same, padded */
+    {1, 8, {0x0e, 0, 0, 0, 0x83, 0x00, 1, 0}},                 /* key length -2, padded */
     {1, 9, {0x10, 0, 0, 0, 1, 1, 2, 0, 3}},                    /* header value length -2 */
     {1, 10, {0x12, 0, 0, 0, 1, 1, 2, 0, 0, 0}},                /* a byte behind the last header */
     {1, 11, {0x14, 0, 0, 0, 1, 1, 0xfe, 0xff, 0xff, 0xff, 0x0f}},          /* 2^31 - 1 headers */
