@@ -1,8 +1,10 @@
 /* compression.h - the four codecs of record batches, as streams with a cap on what comes out.
  *
- * FRAMING  gzip: RFC 1952 members. snappy: xerial framing or one bare block. lz4: LZ4 frame (with
- * the old header check byte for magic 0). zstd: standard frames, window at most 128 MiB. BOMBS
- * Output is produced in steps, memory grows only as real bytes arrive; passing `cap` is an error.
+ * FRAMING  gzip: RFC 1952 members, one or more. snappy: xerial framing or one bare block. lz4: one
+ *          LZ4 frame; its header check is not looked at for magic 0 (old clients took it wrongly),
+ *          its content size and checksum never. zstd: standard frames, window at most 128 MiB.
+ * BOMBS    Output is produced in steps, memory grows only as real bytes arrive; passing `cap` is an
+ *          error.
  * THREADS  contexts (z_stream, ZSTD_DCtx, ...) live in a thread-local cache; any thread may call.
  */
 #ifndef PROTOCOL_COMPRESSION_H

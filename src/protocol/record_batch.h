@@ -67,7 +67,9 @@ struct batch {
 enum batch_walk { BATCH_OK, BATCH_END /* nothing, or a partial entry, is left */, BATCH_CORRUPT };
 /* Decodes the entry at p (needs at most BATCH_HEAD bytes present of an entry that may be longer
  * than `have`): `have` bytes are readable at p, `left` bytes belong to the range. BATCH_END when
- * the entry does not fit in `left`, or when fewer than its head's bytes are in `have`. */
+ * the entry does not fit in `left`, or when fewer than its head's bytes are in `have`.
+ * BATCH_CORRUPT when no entry of this magic has such a size, or the magic is none. What else the
+ * head says is not judged: counts and deltas may be negative, offsets out of order. */
 enum batch_walk batch_decode(const uint8_t *p, size_t have, uint64_t left, struct batch *out);
 /* The whole entry is at b->p: is its CRC (CRC-32C or CRC-32 by magic) right, its size at least the
  * minimum? */

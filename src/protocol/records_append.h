@@ -62,7 +62,13 @@ struct prepared {
 /* Checks `n` bytes at p (writable: the frame) by the rules for the origin; may rebuild. KERR_NONE,
  * or the code that the partition answers. No entry at all: NONE with batches_n 0 (the request-level
  * rule for Produce v3+, INVALID_RECORD, is applied here when produce_version >= 3). prepared_free
- * in every case. */
+ * in every case.
+ *
+ * CORRUPT_MESSAGE: a size, magic or checksum is wrong, or replicated offsets do not rise.
+ * INVALID_RECORD, INVALID_TIMESTAMP: as the rules say; also data that does not decode or passes
+ * codec_cap. UNKNOWN_SERVER_ERROR: no memory. On an error the bytes are as they were; single
+ * records at fault are all in `errors`, as far as the arena takes them. From a leader's origin
+ * exactly one magic 2 batch comes out; replicated entries are left as they are, of any magic. */
 enum kerr records_prepare(const struct append_policy *policy, uint8_t *p, size_t n, struct arena *a,
                           struct prepared *out);
 void prepared_free(struct prepared *pr);

@@ -80,6 +80,7 @@ static double best(uint8_t *p, size_t n, size_t copies, bool whole_check)
             least = took;
     }
     arena_free(&a);
+    (void)sink;
     return least;
 }
 
