@@ -290,6 +290,69 @@ class Conn:
             return True
 
 
+# ---- usual requests ----
+
+def create_topic(conn, name, partitions=1, configs=None):
+    """Makes the topic and returns its id; every partition has its leader then."""
+    answer = conn.call("CreateTopics", 7, timeout_ms=30000, topics=[
+        {"name": name, "num_partitions": partitions, "replication_factor": 1,
+         "configs": [{"name": k, "value": str(v)} for k, v in (configs or {}).items()]}])["topics"][0]
+    assert answer["error_code"] == 0, answer
+    return answer["topic_id"]
+
+
+def produce_request(parts, acks=-1, timeout_ms=30000):
+    """parts: [(topic, partition, records)]"""
+    return {"acks": acks, "timeout_ms": timeout_ms,
+            "topic_data": [{"name": t, "partition_data": [{"index": p, "records": r}]} for t, p, r in parts]}
+
+
+def produce(conn, version, parts, **options):
+    """The partitions' answers, in order."""
+    answer = conn.call("Produce", version, **produce_request(parts, **options))
+    return [p for t in answer["responses"] for p in t["partition_responses"]]
+
+
+def produce_one(conn, topic, partition, data, version=9, **options):
+    """Base offset of records that must be taken."""
+    answer = produce(conn, version, [(topic, partition, data)], **options)[0]
+    assert answer["error_code"] == 0, answer
+    return answer["base_offset"]
+
+
+def fetch_request(version, parts, max_wait_ms=0, min_bytes=1, **more):
+    """parts: [(topic name or id, partition, offset[, {further fields}])]"""
+    topics = []
+    for topic, partition, offset, *rest in parts:
+        fields = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        fields.update(rest[0] if rest else {})
+        topics.append({"topic_id" if version >= 13 else "topic": topic, "partitions": [fields]})
+    values = {"max_wait_ms": max_wait_ms, "min_bytes": min_bytes, "topics": topics}
+    if 7 <= version:
+        values["session_epoch"] = -1
+    values.update(more)
+    return values
+
+
+def fetched(answer):
+    """The partitions of a Fetch answer as [(topic, partition, answer)]."""
+    return [(t.get("topic", t.get("topic_id")), p["partition_index"], p)
+            for t in answer["responses"] for p in t["partitions"]]
+
+
+def fetch(conn, version, parts, **options):
+    return fetched(conn.call("Fetch", version, **fetch_request(version, parts, **options)))
+
+
+def list_offset(conn, version, topic, partition, timestamp, **fields):
+    """The partition's answer of ListOffsets."""
+    asked = {"partition_index": partition, "timestamp": timestamp}
+    asked.update(fields)
+    answer = conn.call("ListOffsets", version, replica_id=-1,
+                       topics=[{"name": topic, "partitions": [asked]}])
+    return answer["topics"][0]["partitions"][0]
+
+
 # ---- records ----
 
 CRC32C = []
