@@ -80,13 +80,18 @@ static void stop_upkeep(struct broker *b)
         upkeep_stop(b->upkeep);
 }
 
-/* Threads that run others' tasks, when nobody posts any more. */
-static void stop_threads(struct broker *b)
+/* Whoever may still reach the replicas: workers with control requests, flushes and failed dirs, and
+ * the settings' watcher. */
+static void stop_workers(struct broker *b)
 {
-    workers_stop(b->workers);
-    control_queue_free(b->control_queue);
     if (b->background)
         call_on(b, b->background, end_watchers);
+    workers_stop(b->workers);
+    control_queue_free(b->control_queue);
+}
+
+static void stop_threads(struct broker *b)
+{
     if (b->store)
         store_close(b->store);
     if (b->controller_ex)
@@ -97,9 +102,8 @@ static void stop_threads(struct broker *b)
 
 static void close_data(struct broker *b)
 {
-    struct replica_manager *replicas = atomic_load(&b->replicas);
-    if (replicas)
-        replica_manager_free(replicas);
+    /* A dir that fails while the logs are closed has no replicas left to take offline. */
+    replica_manager_free(atomic_exchange(&b->replicas, NULL));
     if (b->logs)
         log_manager_close(b->logs);
 }
@@ -133,6 +137,7 @@ void broker_take_down(struct broker *b)
     stop_upkeep(b);
     if (b->controller)
         call_on(b, b->controller_ex, stop_controller);
+    stop_workers(b);
     close_data(b);
     stop_threads(b);
     free_parts(b);

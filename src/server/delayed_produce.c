@@ -18,8 +18,10 @@ static void flush_done(struct partition_flush *done)
         partition_unref(s->partition);
         s->partition = NULL;
     }
+    struct broker *b = op->req->broker;
     if (--op->flushes == 0)
         produce_await(op);
+    broker_async_end(b);
 }
 
 enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition *p, int64_t up_to)
@@ -34,6 +36,7 @@ enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition 
     f->flush.done = flush_done;
     f->flush.done_on = request_executor(op->req);
     op->flushes++;
+    broker_async_begin(op->req->broker);
     partition_flush(p, broker_workers(op->req->broker), &f->flush);
     return KERR_NONE;
 }

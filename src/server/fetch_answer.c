@@ -235,7 +235,7 @@ void fetch_answer(struct fetch_op *op)
         all = take_leftovers(op, few, &n);
     if (!all) {
         fetch_release(op);
-        request_close(req, "no memory for a fetch answer");
+        request_no_memory(req);
         return;
     }
     for (int i = 0; i < op->context.wants_n; i++)

@@ -112,7 +112,10 @@ static void convert_work(struct job *job)
 
 static void convert_done(struct job *job)
 {
-    fetch_answer(container_of(job, struct convert_job, job)->op);
+    struct fetch_op *op = container_of(job, struct convert_job, job)->op;
+    struct broker *b = op->req->broker;
+    fetch_answer(op);
+    broker_async_end(b);
 }
 
 void fetch_convert(struct fetch_op *op, int magic)
@@ -128,5 +131,6 @@ void fetch_convert(struct fetch_op *op, int magic)
     c->job.work = convert_work;
     c->job.done = convert_done;
     c->job.done_on = request_executor(op->req);
+    broker_async_begin(op->req->broker);
     workers_submit(broker_workers(op->req->broker), &c->job);
 }

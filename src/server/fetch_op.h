@@ -34,7 +34,6 @@ struct fetch_op {
     bool must_answer;    /* the last read met an error or a diverging log */
     int64_t waiting_bytes;
     struct pending pending;
-    struct job convert;
 };
 
 /* Reads all partitions within the limits. */

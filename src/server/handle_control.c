@@ -23,19 +23,22 @@ struct control_request { /* in the request's arena */
 static void answer(struct control_op *op)
 {
     struct control_request *c = container_of(op, struct control_request, op);
+    struct broker *b = c->req->broker;
     request_respond(c->req, &c->response);
+    broker_async_end(b);
 }
 
 static void submit(struct request *req, void (*work)(struct control_op *op))
 {
     struct control_request *c = arena_new(req->arena, struct control_request);
     if (!c) {
-        request_close(req, "no memory for a control request");
+        request_no_memory(req);
         return;
     }
     c->op = (struct control_op){.work = work, .done = answer, .done_on = request_executor(req)};
     c->req = req;
     msg_init(req->api->response, &c->response);
+    broker_async_begin(req->broker);
     control_queue_submit(broker_control_queue(req->broker), &c->op);
 }
 

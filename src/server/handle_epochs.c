@@ -57,5 +57,5 @@ void handle_offset_for_leader_epoch(struct request *req)
     if (fill(req, &response))
         request_respond(req, &response);
     else
-        request_close(req, "no memory for an epochs answer");
+        request_no_memory(req);
 }

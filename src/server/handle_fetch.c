@@ -180,7 +180,7 @@ void handle_fetch(struct request *req)
         set_limits(op);
     }
     if (!op || !begin(op)) {
-        request_close(req, "no memory for a fetch");
+        request_no_memory(req);
         return;
     }
     if (op->context.kind == FETCH_REFUSED) {

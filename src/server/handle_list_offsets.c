@@ -173,6 +173,13 @@ static void done(struct job *job)
     request_respond(op->req, &op->response);
 }
 
+static void worked(struct job *job)
+{
+    struct broker *b = container_of(job, struct lookup_op, job)->req->broker;
+    done(job);
+    broker_async_end(b);
+}
+
 static bool needs_worker(const struct lookup_op *op)
 {
     if (request_version(op->req) < FIRST_VERSION_ONE_OFFSET)
@@ -191,13 +198,14 @@ void handle_list_offsets(struct request *req)
         op->body = req->body;
     }
     if (!op || !lay_out(op)) {
-        request_close(req, "no memory for a list of offsets");
+        request_no_memory(req);
         return;
     }
     op->job.work = work;
-    op->job.done = done;
+    op->job.done = worked;
     op->job.done_on = request_executor(req);
     if (needs_worker(op)) {
+        broker_async_begin(req->broker);
         workers_submit(broker_workers(req->broker), &op->job);
         return;
     }

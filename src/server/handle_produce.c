@@ -237,7 +237,7 @@ void handle_produce(struct request *req)
         op->body = req->body;
     }
     if (!op || !lay_out(op)) {
-        request_close(req, "no memory for a produce answer");
+        request_no_memory(req);
         return;
     }
     int64_t now_ms = clock_wall_ms(broker_clock(req->broker));

@@ -91,6 +91,20 @@ void request_respond_none(struct request *req)
     finish_call(container_of(req, struct call, req), NO_ANSWER);
 }
 
+void request_no_memory(struct request *req)
+{
+    finish_call(container_of(req, struct call, req), CLOSED);
+}
+
+void broker_async_begin(struct broker *b)
+{
+    b->async++;
+}
+void broker_async_end(struct broker *b)
+{
+    assert_true(b->async-- > 0);
+}
+
 void request_close(struct request *req, const char *fmt, ...)
 {
     struct call *c = container_of(req, struct call, req);
@@ -159,6 +173,7 @@ static UNUSED void broker_open(struct broker *b)
 static UNUSED void broker_close(struct broker *b)
 {
     sim_executor_drain(b->bench.sim);
+    assert_int_equal(b->async, 0);
     fetch_sessions_free(b->sessions);
     control_queue_free(b->control);
     bench_close(&b->bench);
