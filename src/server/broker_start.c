@@ -228,6 +228,8 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
                                         .metadata = b->metadata,
                                         .workers = b->workers,
                                         .clock = b->clock,
+                                        .replica_lag_ms =
+                                            config_int(b->config, "replica.lag.time.max.ms"),
                                         .topic_config = config_at_creation,
                                         .arg = b};
     struct replica_manager *replicas = NULL;
