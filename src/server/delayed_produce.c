@@ -5,6 +5,8 @@
  * comes after it all the same. A flush that failed is an append that failed. */
 #include "server/produce_op.h"
 
+static void await_replicas(struct produce_op *op);
+
 /* ---- flush ---- */
 
 static void flush_done(struct partition_flush *done)
@@ -12,7 +14,7 @@ static void flush_done(struct partition_flush *done)
     struct produce_flush *f = container_of(done, struct produce_flush, flush);
     struct produce_op *op = f->op;
     struct produce_slot *s = &op->slots[f->slot];
-    partition_unref(f->partition);
+    partition_unref(s->to_flush);
     if (done->error != KERR_NONE) {
         s->out->error_code = (int16_t)done->error;
         partition_unref(s->partition);
@@ -20,25 +22,38 @@ static void flush_done(struct partition_flush *done)
     }
     struct broker *b = op->req->broker;
     if (--op->flushes == 0)
-        produce_await(op);
+        await_replicas(op);
     broker_async_end(b);
 }
 
-enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition *p, int64_t up_to)
+static void start_flush(struct produce_op *op, int slot)
 {
+    struct produce_slot *s = &op->slots[slot];
     struct produce_flush *f = arena_new(op->req->arena, struct produce_flush);
-    if (!f)
-        return KERR_UNKNOWN_SERVER_ERROR; /* it is written, but the promise is not kept */
+    if (!f) { /* it is written, but the promise is not kept */
+        s->out->error_code = KERR_UNKNOWN_SERVER_ERROR;
+        partition_unref(s->to_flush);
+        partition_unref(s->partition);
+        s->partition = NULL;
+        return;
+    }
     f->op = op;
     f->slot = slot;
-    f->partition = partition_ref(p);
-    f->flush.up_to = up_to;
+    f->flush.up_to = s->flush_up_to;
     f->flush.done = flush_done;
     f->flush.done_on = request_executor(op->req);
     op->flushes++;
     broker_async_begin(op->req->broker);
-    partition_flush(p, broker_workers(op->req->broker), &f->flush);
-    return KERR_NONE;
+    partition_flush(s->to_flush, broker_workers(op->req->broker), &f->flush);
+}
+
+void produce_finish(struct produce_op *op)
+{
+    for (int i = 0; i < op->slots_n; i++)
+        if (op->slots[i].to_flush)
+            start_flush(op, i);
+    if (op->flushes == 0)
+        await_replicas(op);
 }
 
 /* ---- acks=all ---- */
@@ -100,10 +115,8 @@ static void wait_for_replicas(struct produce_op *op)
                   op->body->timeout_ms);
 }
 
-void produce_await(struct produce_op *op)
+static void await_replicas(struct produce_op *op)
 {
-    if (op->flushes)
-        return; /* the last of them comes here again */
     op->waiting = 0;
     for (int i = 0; i < op->slots_n; i++) {
         struct produce_slot *s = &op->slots[i];

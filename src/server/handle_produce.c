@@ -39,7 +39,8 @@ static bool lay_out(struct produce_op *op)
             struct produce_response_partition_response *out = &to->partition_responses.v[i];
             out->index = from->partition_data.v[i].index;
             out->base_offset = -1;
-            op->slots[op->slots_n++] = (struct produce_slot){.out = out, .topic = from->name};
+            op->slots[op->slots_n++] = (struct produce_slot){
+                .out = out, .data = &from->partition_data.v[i], .topic = from->name};
         }
     }
     return true;
@@ -116,10 +117,12 @@ static enum kerr append_prepared(struct produce_op *op, int slot, struct partiti
         s->partition = partition_ref(p);
         s->required_offset = appended.required_offset;
     }
-    if (appended.info.needs_flush) /* acknowledged when fewer than flush_messages are at risk */
-        return produce_flush_start(op, slot, p, appended.required_offset - flush_messages + 1);
-    if (appended.info.rolled)
+    if (appended.info.needs_flush) { /* acknowledged when fewer than flush_messages are at risk */
+        s->to_flush = partition_ref(p);
+        s->flush_up_to = appended.required_offset - flush_messages + 1;
+    } else if (appended.info.rolled) {
         partition_flush_soon(p, broker_workers(op->req->broker));
+    }
     return KERR_NONE;
 }
 
@@ -158,9 +161,9 @@ static bool is_admin_client(const struct request *req)
 }
 
 static enum kerr produce_one(struct produce_op *op, int slot,
-                             const struct metadata_snapshot *snapshot,
-                             const struct produce_request_partition_data *data, int64_t now_ms)
+                             const struct metadata_snapshot *snapshot, int64_t now_ms)
 {
+    const struct produce_request_partition_data *data = op->slots[slot].data;
     struct topic_partition tp = {op->slots[slot].topic, data->index};
     if (op->body->acks < -1 || op->body->acks > 1)
         return KERR_INVALID_REQUIRED_ACKS;
@@ -175,6 +178,16 @@ static enum kerr produce_one(struct produce_op *op, int slot,
     e = append_to(op, slot, p, &data->records, now_ms);
     partition_unref(p);
     return e;
+}
+
+void produce_append(struct produce_op *op)
+{
+    struct broker *b = op->req->broker;
+    int64_t now_ms = clock_wall_ms(broker_clock(b));
+    const struct metadata_snapshot *snapshot = metadata_acquire(broker_metadata(b));
+    for (int i = 0; i < op->slots_n; i++)
+        op->slots[i].out->error_code = (int16_t)produce_one(op, i, snapshot, now_ms);
+    metadata_release(snapshot);
 }
 
 /* ---- the answer ---- */
@@ -236,20 +249,8 @@ void handle_produce(struct request *req)
         op->req = req;
         op->body = req->body;
     }
-    if (!op || !lay_out(op)) {
+    if (op && lay_out(op))
+        produce_start(op);
+    else
         request_no_memory(req);
-        return;
-    }
-    int64_t now_ms = clock_wall_ms(broker_clock(req->broker));
-    const struct metadata_snapshot *snapshot = metadata_acquire(broker_metadata(req->broker));
-    int slot = 0;
-    for (int32_t t = 0; t < op->body->topic_data.n; t++) {
-        const struct produce_request_topic_data *topic = &op->body->topic_data.v[t];
-        for (int32_t i = 0; i < topic->partition_data.n; i++, slot++) {
-            enum kerr e = produce_one(op, slot, snapshot, &topic->partition_data.v[i], now_ms);
-            op->slots[slot].out->error_code = (int16_t)e;
-        }
-    }
-    metadata_release(snapshot);
-    produce_await(op);
 }

@@ -1,5 +1,7 @@
-/* produce_op.h - one Produce request from append to answer, for handle_produce.c and
- * delayed_produce.c. All in the request's arena; on the connection's reactor but for flushes. */
+/* produce_op.h - one Produce request from append to answer, for handle_produce.c (appends),
+ * produce_order.c (where and in which order) and delayed_produce.c (flushes, acks=all). All in the
+ * request's arena. On the connection's reactor, but that large compressed records are appended on a
+ * worker, which then has the op to itself. */
 #ifndef SERVER_PRODUCE_OP_H
 #define SERVER_PRODUCE_OP_H
 
@@ -12,16 +14,18 @@ struct produce_op;
 
 struct produce_flush { /* a flush that the topic wants before the append is acknowledged */
     struct partition_flush flush;
-    struct partition *partition; /* one reference */
     struct produce_op *op;
     int slot;
 };
 
 struct produce_slot { /* one partition, in the order of the request */
     struct produce_response_partition_response *out;
+    const struct produce_request_partition_data *data;
     struct str topic;
     struct partition *partition; /* one reference while acks=all may have to wait, else NULL */
     int64_t required_offset;
+    struct partition *to_flush; /* one reference until its flush is done, else NULL */
+    int64_t flush_up_to;
 };
 
 struct produce_op {
@@ -30,15 +34,20 @@ struct produce_op {
     struct produce_response response;
     struct produce_slot *slots;
     int slots_n;
+    struct produce_op *next; /* the connection's next Produce, which waits for this one's appends */
+    struct job job;
     int flushes; /* not yet done */
     struct pending pending;
     int waiting; /* slots whose records are not committed yet */
 };
 
-/* Starts the flush that an append asked for. Not KERR_NONE: it could not. */
-enum kerr produce_flush_start(struct produce_op *op, int slot, struct partition *p, int64_t up_to);
-/* All partitions were tried: waits for flushes and for acks=all where needed, then answers. */
-void produce_await(struct produce_op *op);
+/* Tries all partitions. @thread any, one (handle_produce.c) */
+void produce_append(struct produce_op *op);
+/* Appends in the order of the connection's requests, then produce_finish. (produce_order.c) */
+void produce_start(struct produce_op *op);
+/* All partitions were tried: waits for flushes and for acks=all where needed, then answers.
+ * (delayed_produce.c) */
+void produce_finish(struct produce_op *op);
 /* Answers; the op is gone. (handle_produce.c) */
 void produce_answer(struct produce_op *op);
 

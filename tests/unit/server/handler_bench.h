@@ -21,6 +21,10 @@ struct broker {
     int async;
 };
 
+struct conn { /* stands for net's */
+    void *user;
+};
+
 enum how { WAITING, ANSWERED, NO_ANSWER, CLOSED };
 
 struct call {
@@ -32,9 +36,19 @@ struct call {
     struct arena out; /* of the answer */
     void *answer;     /* decoded response struct */
     char why[256];    /* CLOSED */
+    struct conn own_conn;
 };
 
 /* ---- what handlers call ---- */
+
+void conn_set_user(struct conn *c, void *user)
+{
+    c->user = user;
+}
+void *conn_user(const struct conn *c)
+{
+    return c->user;
+}
 
 struct replica_manager *broker_replicas(const struct broker *b)
 {
@@ -184,12 +198,14 @@ static UNUSED void drain(struct broker *b)
     sim_executor_drain(b->bench.sim);
 }
 
-/* Sends the request to its handler. */
-static UNUSED void call(struct broker *b, struct call *c, int16_t key, int version,
-                        void (*handle)(struct request *), const void *body, const char *client_id)
+/* Sends the request to its handler, on a connection of the caller's. */
+static UNUSED void call_on(struct broker *b, struct conn *conn, struct call *c, int16_t key,
+                           int version, void (*handle)(struct request *), const void *body,
+                           const char *client_id)
 {
     memset(c, 0, sizeof *c);
     c->broker = b;
+    c->net.conn = conn;
     arena_init(&c->arena, 64 << 20);
     arena_init(&c->out, 0);
     const struct api_desc *api = api_find(key);
@@ -210,6 +226,13 @@ static UNUSED void call(struct broker *b, struct call *c, int16_t key, int versi
         .body = decoded,
         .arena = &c->arena};
     handle(&c->req);
+}
+
+/* The same on a connection that has nothing else in work. */
+static UNUSED void call(struct broker *b, struct call *c, int16_t key, int version,
+                        void (*handle)(struct request *), const void *body, const char *client_id)
+{
+    call_on(b, &c->own_conn, c, key, version, handle, body, client_id);
 }
 
 /* The connection closes while the request waits. */

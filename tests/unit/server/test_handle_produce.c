@@ -467,6 +467,96 @@ static void client_that_left_is_not_waited_for(void **state)
     broker_close(&b);
 }
 
+/* ---- large compressed batches ---- */
+
+/* One gzip batch of `size` random bytes for t-0. */
+static void put_compressed(struct produce *p, size_t size)
+{
+    int n = p->body.topic_data.n++;
+    struct batch_options o = BATCH_OPTIONS_DEFAULT;
+    o.codec = CODEC_GZIP;
+    struct batch_builder *b = batch_builder_new(&o);
+    uint8_t *value = malloc(size);
+    for (size_t i = 0; i < size; i++)
+        value[i] = (uint8_t)hash_int(i);
+    batch_builder_add(b, 0, 1700000000000, BYTES_NULL, (struct bytes){value, (int32_t)size}, NULL,
+                      0);
+    batch_builder_finish(b, &p->bytes[n]);
+    batch_builder_free(b);
+    free(value);
+    p->topics[n].name = STR_LIT("t");
+    p->topics[n].partition_data.v = &p->parts[n];
+    p->topics[n].partition_data.n = 1;
+    p->parts[n].records = (struct records){.p = p->bytes[n].p, .len = (int32_t)p->bytes[n].len};
+}
+
+/* They go to a worker; what comes behind them on the connection keeps its place. */
+static void order_of_a_connection_is_kept(void **state)
+{
+    struct broker b;
+    struct produce light, heavy, small;
+    struct conn conn = {NULL};
+    struct call c[6], other;
+    broker_open(&b);
+    partition_unref(bench_leader(&b.bench, NUMBERS(1)));
+    produce_init(&light, 9, 1);
+    put(&light, "t", 0, 1, 10);
+    produce_init(&heavy, 9, 1);
+    put_compressed(&heavy, 100000);
+    produce_init(&small, 9, 1);
+    put_compressed(&small, 1000);
+    struct produce *order[] = {&light, &heavy, &light, &heavy, &light, &small};
+    for (int i = 0; i < 6; i++)
+        call_on(&b, &conn, &c[i], API_PRODUCE, 9, handle_produce, &order[i]->body, "client");
+    assert_int_equal(c[0].how, ANSWERED);
+    for (int i = 1; i < 6; i++)
+        assert_int_equal(c[i].how, WAITING);
+    send_produce(&b, &other, &light); /* another connection does not wait */
+    assert_int_equal(answer_of(&other, 0)->base_offset, 1);
+    call_free(&other);
+    drain(&b);
+    assert_int_equal(answer_of(&c[0], 0)->base_offset, 0);
+    for (int i = 1; i < 6; i++) {
+        assert_int_equal(code_of(&c[i], 0), KERR_NONE);
+        assert_int_equal(answer_of(&c[i], 0)->base_offset, 1 + i);
+    }
+    assert_null(conn.user); /* and the line is gone */
+    call_on(&b, &conn, &other, API_PRODUCE, 9, handle_produce, &light.body, "client");
+    assert_int_equal(answer_of(&other, 0)->base_offset, 7);
+    call_free(&other);
+    for (int i = 0; i < 6; i++)
+        call_free(&c[i]);
+    produce_free(&light);
+    produce_free(&heavy);
+    produce_free(&small);
+    broker_close(&b);
+}
+
+static void large_batches_wait_for_replicas_and_flushes_like_others(void **state)
+{
+    struct broker b;
+    struct produce p;
+    struct call c;
+    broker_open(&b);
+    b.bench.config.flush_messages = 1;
+    struct partition *t = bench_leader(&b.bench, NUMBERS(1, 2));
+    struct log *log = partition_log(t);
+    produce_init(&p, 9, -1);
+    put_compressed(&p, 100000);
+    send_produce(&b, &c, &p);
+    drain(&b);
+    assert_int_equal(log_recovery_point(log), 1);
+    assert_int_equal(c.how, WAITING);
+    bench_fetch(&b.bench, t, 2, 1, NULL);
+    drain(&b);
+    assert_int_equal(code_of(&c, 0), KERR_NONE);
+    call_free(&c);
+    produce_free(&p);
+    log_unref(log);
+    partition_unref(t);
+    broker_close(&b);
+}
+
 /* ---- flush.messages ---- */
 
 static void flush_comes_before_the_answer(void **state)
@@ -562,6 +652,8 @@ UNIT_MAIN(unit_test(every_version_appends), unit_test(offsets_are_given_where_th
           unit_test(acks_all_times_out_with_the_data_in_place),
           unit_test(acks_all_ends_when_leadership_or_isr_is_lost),
           unit_test(too_small_an_isr_refuses_acks_all_only),
-          unit_test(client_that_left_is_not_waited_for), unit_test(flush_comes_before_the_answer),
+          unit_test(client_that_left_is_not_waited_for), unit_test(order_of_a_connection_is_kept),
+          unit_test(large_batches_wait_for_replicas_and_flushes_like_others),
+          unit_test(flush_comes_before_the_answer),
           unit_test(fewer_than_flush_messages_may_be_at_risk),
           unit_test(failed_flush_is_a_failed_append))

@@ -1,0 +1,85 @@
+/* produce_order.c - where a Produce request is appended, and in which order.
+ *
+ * Records must be appended in the order of the connection's requests: producers keep several in
+ * flight, and an idempotent one numbers them. On the reactor that comes by itself. But a compressed
+ * batch has to be decompressed to be checked, which for a large one (or a small one that inflates)
+ * takes longer than other connections should wait; such requests go to a worker, and Produce
+ * requests that come on the connection meanwhile line up behind it. The last of the line is the
+ * connection's user pointer, NULL while there is no line. */
+#include "protocol/record_batch.h"
+#include "server/produce_op.h"
+
+/* Compressed bytes of one partition from which on a worker takes the request. */
+#define LARGE_COMPRESSED (16 * 1024)
+
+static bool is_large_compressed(const struct records *r)
+{
+    if (r->len < LARGE_COMPRESSED)
+        return false;
+    /* The attributes are 16 bits in magic 2, and 8 in older messages. */
+    int attributes = r->p[BATCH_AT_MAGIC] >= 2 ? r->p[BATCH_AT_ATTRIBUTES + 1] : r->p[ENTRY_HEAD];
+    return attributes & BATCH_CODEC_MASK;
+}
+
+static bool wants_worker(const struct produce_op *op)
+{
+    for (int i = 0; i < op->slots_n; i++)
+        if (is_large_compressed(&op->slots[i].data->records))
+            return true;
+    return false;
+}
+
+static void append_work(struct job *job)
+{
+    produce_append(container_of(job, struct produce_op, job));
+}
+
+static void append_done(struct job *job);
+
+static void submit(struct produce_op *op)
+{
+    op->job.work = append_work;
+    op->job.done = append_done;
+    op->job.done_on = request_executor(op->req);
+    broker_async_begin(op->req->broker);
+    workers_submit(broker_workers(op->req->broker), &op->job);
+}
+
+/* Its records are appended: the next in line. */
+static void append_done(struct job *job)
+{
+    struct produce_op *op = container_of(job, struct produce_op, job);
+    struct broker *b = op->req->broker;
+    while (op) {
+        struct produce_op *next = op->next;
+        if (!next)
+            conn_set_user(op->req->net->conn, NULL);
+        produce_finish(op);
+        op = next;
+        if (!op)
+            break;
+        if (wants_worker(op)) {
+            submit(op);
+            break;
+        }
+        produce_append(op);
+    }
+    broker_async_end(b);
+}
+
+void produce_start(struct produce_op *op)
+{
+    struct conn *conn = op->req->net->conn;
+    struct produce_op *last = conn_user(conn);
+    bool worker = wants_worker(op);
+    if (last || worker)
+        conn_set_user(conn, op);
+    if (last) {
+        last->next = op;
+    } else if (worker) {
+        submit(op);
+    } else {
+        produce_append(op);
+        produce_finish(op);
+    }
+}
