@@ -86,11 +86,12 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
     pthread_rwlock_rdlock(&p->lock);
     enum kerr e = access(p, args);
     if (e == KERR_NONE) {
-        int64_t end = log_end_offset(p->log); /* before the read: what the fetcher could have had */
-        out->high_watermark = log_high_watermark(p->log);
-        out->last_stable_offset = log_last_stable_offset(p->log);
+        /* In this order: appends go on meanwhile, and what is told must not decrease. */
         out->log_start_offset = log_start_offset(p->log);
-        out->log_end_offset = end;
+        out->last_stable_offset = log_last_stable_offset(p->log);
+        out->high_watermark = log_high_watermark(p->log);
+        /* Before the read: what the fetcher could have had. */
+        int64_t end = out->log_end_offset = log_end_offset(p->log);
         e = check_divergence(p, args, out);
         if (e == KERR_NONE && out->diverging_epoch < 0) {
             e = read_slice(p, args, a, out);
