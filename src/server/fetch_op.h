@@ -15,6 +15,7 @@ struct fetch_slot {              /* beside context.wants[i] */
     bool unknown;                /* not in the metadata cache: no reason to answer at once */
     struct partition_read read;  /* its slice holds one reference on the file */
     int64_t available;           /* while waiting: bytes that a read would give */
+    bool looked, idle;           /* while waiting: idle: nothing moved since it was read, empty */
     bool converted_form;         /* `converted` is what is sent, not the slice */
     struct buf converted;        /* message set of an older magic */
 };
@@ -36,7 +37,7 @@ struct fetch_op {
     struct pending pending;
 };
 
-/* Reads all partitions within the limits. */
+/* Reads all partitions within the limits; again (reread), all but the idle ones. */
 void fetch_read(struct fetch_op *op, bool reread);
 struct partition_read_args fetch_read_args(const struct fetch_op *op, int i);
 /* Lets go of slices and converted bytes, so that all can be read again. */

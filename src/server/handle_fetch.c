@@ -87,6 +87,8 @@ void fetch_read(struct fetch_op *op, bool reread)
             op->must_answer |= !s->unknown;
             continue;
         }
+        if (reread && s->idle)
+            continue;
         obtain_slice(op, i, left, min_one, reread);
         uint32_t len = s->read.slice.len;
         if (len == 0)

@@ -284,6 +284,30 @@ static void min_bytes_is_summed_over_partitions_each_within_its_limit(void **sta
     broker_close(&b);
 }
 
+static void answer_has_all_that_came_before_it(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    for (int before = 0; before < 2; before++) {
+        broker_with_t(&b);
+        lead_also(&b, "t", 1);
+        fetch_init(&f, 11);
+        f.body.max_wait_ms = 500;
+        want(&f, "t", 0, 0);
+        want(&f, "t", 1, 0);
+        send_fetch(&b, &c, &f);
+        for (int32_t i = 0; i < 2; i++) /* both, before the waiting one gets to run */
+            fill(&b, "t", before ? i : 1 - i, 1 + i);
+        drain(&b);
+        expect_offsets(&c, 0, before ? "0" : "0 1");
+        expect_offsets(&c, 1, before ? "0 1" : "0");
+        assert_int_equal(part(&c, 0)->high_watermark, before ? 1 : 2);
+        call_free(&c);
+        broker_close(&b);
+    }
+}
+
 static void max_wait_ends_with_what_there_is(void **state)
 {
     struct broker b;
@@ -843,6 +867,7 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(limits_let_one_batch_through_and_no_more),
           unit_test(old_versions_cut_inside_the_first_batch), unit_test(waits_for_min_bytes),
           unit_test(min_bytes_is_summed_over_partitions_each_within_its_limit),
+          unit_test(answer_has_all_that_came_before_it),
           unit_test(max_wait_ends_with_what_there_is), unit_test(answered_at_once),
           unit_test(end_of_an_older_segment_is_not_waited_at),
           unit_test(unknown_partition_beside_an_idle_one_does_not_hurry),
