@@ -62,7 +62,8 @@ static void a_pause_lowers_the_rate(void **state)
     rate_free(&r);
 }
 
-/* One sample more than the window has: while its edge lies inside the oldest, all of that counts. */
+/* One sample more than the window has: while its edge lies inside the oldest, all of that counts.
+ */
 static void the_sample_at_the_edge_counts_whole(void **state)
 {
     struct rate r = RATE_INIT;
@@ -135,8 +136,8 @@ static void one_sample_of_one_millisecond_works(void **state)
 UNIT_MAIN(unit_test(a_first_burst_counts_over_all_but_one_sample),
           unit_test(nothing_recorded_is_no_rate),
           unit_test(a_steady_rate_is_found_once_the_window_is_full),
-          unit_test(what_is_older_than_the_window_is_forgotten),
-          unit_test(a_pause_lowers_the_rate), unit_test(the_sample_at_the_edge_counts_whole),
+          unit_test(what_is_older_than_the_window_is_forgotten), unit_test(a_pause_lowers_the_rate),
+          unit_test(the_sample_at_the_edge_counts_whole),
           unit_test(taken_back_is_as_if_never_recorded), unit_test(the_throttle_is_long_enough),
           unit_test(a_limit_of_zero_throttles_for_long_and_stays_a_number),
           unit_test(a_clock_that_goes_back_does_no_harm),
