@@ -124,6 +124,18 @@ size_t props_count(const struct props *p)
     return p->n;
 }
 
+struct props *props_copy(const struct props *p)
+{
+    struct props *copy = p ? props_new() : NULL;
+    for (size_t i = 0; copy && i < p->n; i++) {
+        if (props_set(copy, p->entries[i]->key, p->entries[i]->value) != 0) {
+            props_free(copy);
+            copy = NULL;
+        }
+    }
+    return copy;
+}
+
 void props_at(const struct props *p, size_t i, const char **key, const char **value)
 {
     *key = p->entries[i]->key;

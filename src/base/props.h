@@ -12,6 +12,8 @@
 struct props;
 
 struct props *props_new(void);
+/* Returns owned; NULL without memory. */
+struct props *props_copy(const struct props *p);
 void props_free(struct props *p);
 /* Adds what the text says. 0; -EINVAL with the line number in *line (malformed \u escape, or a
  * NUL); -ENOMEM. The lines before it are in. `line` may be NULL. */

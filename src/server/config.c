@@ -2,6 +2,7 @@
  * several keys at once. Listeners and log defaults have files of their own. */
 #include "server/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,9 +69,62 @@ const char *config_text(const struct config *c, const struct config_row *row)
     return c->values[row_index(row)].text;
 }
 
+int64_t config_listener_int(const struct config *c, const char *listener, const char *name,
+                            int64_t otherwise)
+{
+    char key[256];
+    const struct config_row *row = config_find(str_of(name));
+    int n = snprintf(key, sizeof(key), LISTENER_PREFIX "%s.%s", listener, name);
+    for (char *p = key + strlen(LISTENER_PREFIX); *p && *p != '.'; p++)
+        *p = (char)tolower((unsigned char)*p);
+    const char *text = n > 0 && n < (int)sizeof(key) ? props_get(c->effective, key) : NULL;
+    struct config_value v;
+    if (!text || !row)
+        return otherwise;
+    char *problem = config_value_parse(key, row->type, &row->valid, text, &v);
+    int64_t found = !problem && v.text ? v.i : otherwise;
+    free(problem);
+    free(v.text);
+    return found;
+}
+
+/* ---- dynamic settings on top ---- */
+
+static const char *const families[][4] = {
+    {"log.flush.interval.ms", "log.flush.scheduler.interval.ms"},
+    {"log.retention.ms", "log.retention.minutes", "log.retention.hours"},
+    {"log.roll.jitter.ms", "log.roll.jitter.hours"},
+    {"log.roll.ms", "log.roll.hours"},
+};
+
+const char *const *config_family(const char *name)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        for (int k = 0; families[i][k]; k++)
+            if (strcmp(families[i][k], name) == 0)
+                return families[i];
+    return NULL;
+}
+
+static int put_over(struct props *to, const struct props *layer)
+{
+    for (size_t i = 0; i < props_count(layer); i++) {
+        const char *key, *value;
+        props_at(layer, i, &key, &value);
+        const char *const *family = config_family(key);
+        for (int k = 0; family && family[k]; k++)
+            props_remove(to, family[k]);
+        if (props_set(to, key, value) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- loading ---- */
+
 static int load_value(struct config *c, const struct config_row *row, char *err, size_t err_n)
 {
-    const char *text = props_get(c->given, row->name);
+    const char *text = props_get(c->effective, row->name);
     bool given = text != NULL;
     if (!text)
         text = row->default_text;
@@ -117,11 +171,14 @@ static bool is_foreign(const char *key)
                    compare_name) != NULL;
 }
 
-/* The setting behind "listener.name.<listener>." and perhaps a SASL mechanism; NULL = none. */
-static const struct config_row *listener_key_row(const char *key)
+/* A listener's key may name a SASL mechanism, too. */
+const struct config_row *config_row_of(const char *key, bool *listener)
 {
-    if (strncmp(key, LISTENER_PREFIX, strlen(LISTENER_PREFIX)) != 0)
-        return NULL;
+    bool prefixed = strncmp(key, LISTENER_PREFIX, strlen(LISTENER_PREFIX)) == 0;
+    if (listener)
+        *listener = prefixed;
+    if (!prefixed)
+        return config_find(str_of(key));
     const char *dot = strchr(key + strlen(LISTENER_PREFIX), '.');
     const struct config_row *row = dot ? config_find(str_of(dot + 1)) : NULL;
     if (!row && dot && (dot = strchr(dot + 1, '.')))
@@ -146,9 +203,9 @@ static int check_listener_key(const char *key, const struct config_row *row, con
 static void report_idle(const struct config *c)
 {
     struct buf b = BUF_INIT;
-    for (size_t i = 0; i < props_count(c->given); i++) {
+    for (size_t i = 0; i < props_count(c->effective); i++) {
         const char *key, *value;
-        props_at(c->given, i, &key, &value);
+        props_at(c->effective, i, &key, &value);
         const struct config_row *row = config_find(str_of(key));
         if (row && !row->has_effect)
             buf_printf(&b, "%s%s", b.len ? ", " : "", key);
@@ -158,26 +215,32 @@ static void report_idle(const struct config *c)
     buf_free(&b);
 }
 
+static void report_unknown(const char *key)
+{
+    if (is_foreign(key))
+        say_warn("config",
+                 "%s belongs to KRaft, tiered storage or share groups, which this broker "
+                 "does not have: ignored",
+                 key);
+    else
+        say_warn("config", "unknown setting %s: ignored", key);
+}
+
 static int check_keys(const struct config *c, char *err, size_t err_n)
 {
-    for (size_t i = 0; i < props_count(c->given); i++) {
+    for (size_t i = 0; i < props_count(c->effective); i++) {
         const char *key, *value;
-        props_at(c->given, i, &key, &value);
-        const struct config_row *row = listener_key_row(key);
-        if (row) {
-            int rc = check_listener_key(key, row, value, err, err_n);
-            if (rc)
-                return rc;
-        } else if (is_foreign(key)) {
-            say_warn("config",
-                     "%s belongs to KRaft, tiered storage or share groups, which this broker "
-                     "does not have: ignored",
-                     key);
-        } else if (!config_find(str_of(key))) {
-            say_warn("config", "unknown setting %s: ignored", key);
-        }
+        bool listener;
+        props_at(c->effective, i, &key, &value);
+        const struct config_row *row = config_row_of(key, &listener);
+        int rc = row && listener ? check_listener_key(key, row, value, err, err_n) : 0;
+        if (rc)
+            return rc;
+        if (!row && !c->again)
+            report_unknown(key);
     }
-    report_idle(c);
+    if (!c->again)
+        report_idle(c);
     return 0;
 }
 
@@ -356,16 +419,27 @@ static int load_all(struct config *c, char *err, size_t err_n)
     return rc;
 }
 
-int config_load(struct props *given, struct config **out, char *err, size_t err_n)
+/* Takes all props; NULL ones are a lack of memory. */
+static int load(struct props *given, struct props *effective, struct props *const dynamic[LAYERS],
+                bool again, struct config **out, char *err, size_t err_n)
 {
-    *out = NULL;
     struct config *c = calloc(1, sizeof(*c));
+    bool complete = given && effective;
+    for (int i = 0; i < LAYERS; i++)
+        complete &= dynamic[i] != NULL;
     if (!c) {
         props_free(given);
+        props_free(effective);
+        for (int i = 0; i < LAYERS; i++)
+            props_free(dynamic[i]);
         return -ENOMEM;
     }
+    atomic_init(&c->refs, 1);
     c->given = given;
-    int rc = load_all(c, err, err_n);
+    c->effective = effective;
+    memcpy(c->dynamic, dynamic, sizeof(c->dynamic));
+    c->again = again;
+    int rc = complete ? load_all(c, err, err_n) : -ENOMEM;
     if (rc == 0) {
         *out = c;
         return 0;
@@ -376,10 +450,36 @@ int config_load(struct props *given, struct config **out, char *err, size_t err_
     return rc;
 }
 
-void config_free(struct config *c)
+int config_load(struct props *given, struct config **out, char *err, size_t err_n)
 {
-    if (!c)
-        return;
+    *out = NULL;
+    struct props *none[LAYERS] = {props_new(), props_new()};
+    return load(given, props_copy(given), none, false, out, err, err_n);
+}
+
+int config_with_dynamic(const struct config *base, const struct props *const layers[LAYERS],
+                        struct config **out, char *err, size_t err_n)
+{
+    *out = NULL;
+    struct props *dynamic[LAYERS], *effective = props_copy(base->given);
+    for (int i = LAYERS - 1; i >= 0; i--) { /* the last one wins */
+        dynamic[i] = layers[i] ? props_copy(layers[i]) : props_new();
+        if (effective && dynamic[i] && put_over(effective, dynamic[i]) != 0) {
+            props_free(effective);
+            effective = NULL;
+        }
+    }
+    return load(props_copy(base->given), effective, dynamic, true, out, err, err_n);
+}
+
+const struct config *config_ref(const struct config *c)
+{
+    atomic_fetch_add(&((struct config *)c)->refs, 1);
+    return c;
+}
+
+static void free_all(struct config *c)
+{
     int n;
     config_rows(&n);
     for (int i = 0; c->values && i < n; i++)
@@ -390,5 +490,20 @@ void config_free(struct config *c)
         free(c->log_dirs[i]);
     free(c->log_dirs);
     props_free(c->given);
+    props_free(c->effective);
+    for (int i = 0; i < LAYERS; i++)
+        props_free(c->dynamic[i]);
     free(c);
+}
+
+void config_unref(const struct config *c)
+{
+    struct config *own = (struct config *)c;
+    if (own && atomic_fetch_sub(&own->refs, 1) == 1)
+        free_all(own);
+}
+
+void config_free(struct config *c)
+{
+    config_unref(c);
 }

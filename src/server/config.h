@@ -5,11 +5,15 @@
  * cluster-wide), topic-level name, whether it has an effect yet, doc. From it come parsing,
  * --check-config, docs/configuration.md, DescribeConfigs, topic config checks.
  *
- * THREADS  struct config is immutable once the broker runs; dynamic values have a snapshot of their
- * own. */
+ * DYNAMIC  Settings changed while running lie in two layers above the file's: those of all brokers,
+ * and on top those of this one. With them a new struct config is made (config_with_dynamic).
+ *
+ * THREADS  struct config is immutable and counted; a change of dynamic settings makes another one
+ * (dynamic_config.h says which is in force). */
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -87,9 +91,13 @@ struct listener_config {
 
 struct config_value;
 
+/* Of dynamic settings; the first wins. */
+enum config_layer { LAYER_BROKER, LAYER_CLUSTER, LAYERS };
+
 struct config {
-    struct props *given; /* what the file and overrides said */
-    int broker_id;       /* broker.id or node.id; -1 = to be found out */
+    struct props *given;           /* what the file and overrides said */
+    struct props *dynamic[LAYERS]; /* settings changed while running */
+    int broker_id;                 /* broker.id or node.id; -1 = to be found out */
     int listeners_n;
     struct listener_config *listeners;
     const char *inter_broker_listener; /* a name of listeners */
@@ -99,13 +107,24 @@ struct config {
     int ibp_iv; /* its step: 2 of 2.7-IV2 */
     struct log_config log_defaults;
     /* private to config.c */
+    struct props *effective;     /* given, with the dynamic ones on top */
     struct config_value *values; /* one per row */
+    bool again;                  /* made from another one: what is odd was said then */
+    atomic_int refs;
 };
 
 /* Parses and checks everything. Unknown keys are warned of. 0, or -EINVAL with a line naming key,
  * value and what is allowed. Takes `given` in both cases. */
 int config_load(struct props *given, struct config **out, char *err, size_t err_n);
-void config_free(struct config *c);
+/* The settings of `base` with other dynamic layers (copied; NULL = none), checked as at the start;
+ * a dynamic key hides those of the same family below it (log.roll.hours a log.roll.ms). As
+ * config_load, but without lines about keys. */
+int config_with_dynamic(const struct config *base, const struct props *const layers[LAYERS],
+                        struct config **out, char *err, size_t err_n);
+/* One more, one less reference; the last one frees. @thread any */
+const struct config *config_ref(const struct config *c);
+void config_unref(const struct config *c); /* NULL is fine */
+void config_free(struct config *c);        /* the same */
 
 /* Effective values by name (row must exist and be of the type): given, else the default; priorities
  * (ms over minutes over hours, ...) are resolved by config_load into log_defaults and are not seen
@@ -116,6 +135,16 @@ double config_double(const struct config *c, const char *name);
 const char *config_string(const struct config *c, const char *name); /* NULL = null; borrowed */
 /* Is it given, or the default? */
 bool config_is_given(const struct config *c, const char *name);
+/* What one listener has of a setting ("listener.name.<listener>.<name>"): its own value, else
+ * `otherwise`. The setting is a whole number. */
+int64_t config_listener_int(const struct config *c, const char *listener, const char *name,
+                            int64_t otherwise);
+/* The setting that a key sets: its own row, or that behind "listener.name.<listener>.", where
+ * *listener is then true (may be NULL). NULL = none. Static. */
+const struct config_row *config_row_of(const char *key, bool *listener);
+/* The keys that stand in for one another (log.roll.ms, log.roll.hours), the one that wins first,
+ * ended by NULL. NULL = the key is alone. Static. */
+const char *const *config_family(const char *name);
 /* The value of any row as text, in the form that DescribeConfigs shows. NULL = null; borrowed. */
 const char *config_text(const struct config *c, const struct config_row *row);
 /* The settings of a topic: the broker's, then the overrides name=value in `overrides` (may be

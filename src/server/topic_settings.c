@@ -23,12 +23,23 @@ static void add_synonym(struct setting *s, const char *name, const char *value,
             (struct setting_synonym){name, s->sensitive ? NULL : value, source};
 }
 
-/* Broker keys, the one that wins first: first those that are given, then the defaults. */
+static void add_from(const struct props *p, const char *const *names, enum config_source source,
+                     struct setting *s)
+{
+    for (int i = 0; names[i]; i++) {
+        const char *text = props_get(p, names[i]);
+        if (text)
+            add_synonym(s, names[i], text, source);
+    }
+}
+
+/* Broker keys, the one that wins first, by where they are set: here, for all brokers, in the file,
+ * and the defaults. */
 static void add_broker_synonyms(const struct config *c, const char *const *names, struct setting *s)
 {
-    for (int i = 0; names[i]; i++)
-        if (config_is_given(c, names[i]))
-            add_synonym(s, names[i], config_text(c, config_find(str_of(names[i]))), SOURCE_STATIC);
+    add_from(c->dynamic[LAYER_BROKER], names, SOURCE_BROKER_DYNAMIC, s);
+    add_from(c->dynamic[LAYER_CLUSTER], names, SOURCE_BROKERS_DYNAMIC, s);
+    add_from(c->given, names, SOURCE_STATIC, s);
     for (int i = 0; names[i]; i++) {
         const char *text = config_find(str_of(names[i]))->default_text;
         if (text)
@@ -89,23 +100,6 @@ int topic_setting(const struct config *c, const struct topic_config_row *row,
     return rc;
 }
 
-/* The keys that stand in for one another, the one that wins first. */
-static const char *const families[][4] = {
-    {"log.flush.interval.ms", "log.flush.scheduler.interval.ms"},
-    {"log.retention.ms", "log.retention.minutes", "log.retention.hours"},
-    {"log.roll.jitter.ms", "log.roll.jitter.hours"},
-    {"log.roll.ms", "log.roll.hours"},
-};
-
-static const char *const *family_of(const char *name)
-{
-    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
-        for (int k = 0; families[i][k]; k++)
-            if (strcmp(families[i][k], name) == 0)
-                return families[i];
-    return NULL;
-}
-
 /* A key's own row begins with the key itself: what wins over it is told where that is described. */
 static void drop_others_in_front(struct setting *s)
 {
@@ -120,7 +114,7 @@ void broker_setting(const struct config *c, const struct config_row *row, struct
 {
     *out = (struct setting){.name = row->name, .sensitive = row->type == CONFIG_PASSWORD};
     const char *const alone[] = {row->name, NULL};
-    const char *const *family = family_of(row->name);
+    const char *const *family = config_family(row->name);
     add_broker_synonyms(c, family ? family : alone, out);
     drop_others_in_front(out);
     out->source = out->synonyms_n ? out->synonyms[0].source : SOURCE_DEFAULT;
