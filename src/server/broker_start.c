@@ -160,11 +160,13 @@ static void config_at_load(void *arg, struct str topic, struct log_config *out)
     broker_topic_config(arg, topic, out);
 }
 
-/* A log is being made: the topic's settings may be news to us. On a worker. */
-static void config_at_creation(void *arg, struct str topic, struct log_config *out)
+/* A log is being made (on a worker): the topic's settings may be news to us. Or they have changed
+ * (on the watcher's executor): then they are in place. */
+static void config_of_replica(void *arg, struct str topic, struct log_config *out)
 {
     struct broker *b = arg;
-    topic_configs_refresh(b->topic_configs, topic);
+    if (!executor_on_thread(uv_executor_ex(b->background)))
+        topic_configs_refresh(b->topic_configs, topic);
     broker_topic_config(b, topic, out);
 }
 
@@ -230,7 +232,7 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
                                         .clock = b->clock,
                                         .replica_lag_ms =
                                             config_int(b->config, "replica.lag.time.max.ms"),
-                                        .topic_config = config_at_creation,
+                                        .topic_config = config_of_replica,
                                         .arg = b};
     struct replica_manager *replicas = NULL;
     int rc = b->metadata ? replica_manager_new(&o, &replicas) : -ENOMEM;

@@ -84,10 +84,10 @@ static void stop_upkeep(struct broker *b)
  * the settings' watcher. */
 static void stop_workers(struct broker *b)
 {
+    workers_stop(b->workers); /* a log that is being made asks for the topic's settings */
+    control_queue_free(b->control_queue);
     if (b->background)
         call_on(b, b->background, end_watchers);
-    workers_stop(b->workers);
-    control_queue_free(b->control_queue);
 }
 
 static void stop_threads(struct broker *b)

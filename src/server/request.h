@@ -20,7 +20,7 @@
 struct broker;
 struct request;
 
-enum { REQUEST_ANSWER_MAX = 256 << 20 };
+enum { REQUEST_ANSWER_MAX = 128 << 20 };
 
 enum api_flag {
     API_CLUSTER_ACTION = 1, /* broker to broker */

@@ -60,6 +60,13 @@ def program(name):
     return os.path.join(bin_dir(), name)
 
 
+def sanitized():
+    """Is the broker built with a sanitizer? Its memory then says little: freed memory is kept for a while."""
+    with open(program("kafkad"), "rb") as f:
+        text = f.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
 def run(args, deadline=DEADLINE, input=None):
     """Runs a program to its end. Returns (exit status, stdout, stderr) as text."""
     p = subprocess.run(args, input=input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=deadline,
@@ -240,6 +247,11 @@ class Broker:
 
     def rss_kb(self):
         return self.status_kb("VmRSS")
+
+    def assert_grown_less(self, before_kb, limit_kb):
+        """Has its memory grown by less than limit_kb since it was before_kb?"""
+        grown = self.rss_kb() - before_kb
+        assert grown < limit_kb or sanitized(), "memory has grown by %d KiB" % grown
 
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.pid))

@@ -1,0 +1,247 @@
+"""Starting, stopping and refusing to start: what INTERFACE promises of the daemon itself."""
+import os
+import re
+import signal
+import socket
+import tempfile
+import unittest
+
+import harness
+from harness import Broker, program, run
+
+
+class Flags(unittest.TestCase):
+    def test_version(self):
+        status, out, err = run([program("kafkad"), "--version"])
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"^kafkad \d+\.\d+")
+
+    def test_help_exits_0(self):
+        status, out, err = run([program("kafkad"), "--help"])
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("--override key=value", out)
+        self.assertIn("--check-config", out)
+
+    def test_unknown_flags_and_a_second_file_exit_1(self):
+        for args in (["--frobnicate"], ["a.properties", "b.properties"], ["--override"], ["--override", "=v"]):
+            status, _, err = run([program("kafkad")] + args)
+            self.assertEqual(status, 1, args)
+            self.assertIn("Usage:", err)
+
+    def test_the_settings_page_is_printed(self):
+        status, out, _ = run([program("kafkad"), "--print-config-docs"])
+        self.assertEqual(status, 0)
+        with open(os.path.join(harness.ROOT, "docs", "configuration.md")) as f:
+            self.assertEqual(out, f.read())
+
+
+class CheckConfig(unittest.TestCase):
+    def check(self, text, *args):
+        with tempfile.NamedTemporaryFile("w", suffix=".properties") as f:
+            f.write(text)
+            f.flush()
+            status, out, err = run([program("kafkad"), "--check-config", f.name] + list(args))
+            self.assertEqual(out, "")
+            return status, err
+
+    def test_good_settings_exit_0(self):
+        self.assertEqual(self.check("broker.id=3\nlisteners=PLAINTEXT://:0\n")[0], 0)
+
+    def test_an_override_behind_the_file_wins(self):
+        self.assertEqual(self.check("num.partitions=0\n", "--override", "num.partitions=2")[0], 0)
+        status, err = self.check("num.partitions=2\n", "--override", "num.partitions=0")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*Invalid value 0 for configuration num\.partitions: must be .* at least 1")
+
+    def test_java_escapes(self):
+        self.assertEqual(self.check("num.partitions \\\n   : 3\n")[0], 0)
+        status, err = self.check("a=1\nb=\\u12\n")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"line 2")
+
+    def test_an_unknown_key_warns(self):
+        status, err = self.check("num.partiton=3\nprocess.roles=broker\n")
+        self.assertEqual(status, 0)
+        self.assertRegex(err, r"WARN .*num\.partiton")
+        self.assertRegex(err, r"WARN .*process\.roles")
+
+    def test_what_this_version_cannot_do_is_said(self):
+        for text, word in (("zookeeper.connect=h:2181\n", "zookeeper.connect"),
+                           ("listeners=SSL://:0\nsecurity.inter.broker.protocol=SSL\n", "SSL")):
+            status, err = self.check(text)
+            self.assertEqual(status, 1)
+            self.assertRegex(err, "FATAL .*" + word)
+
+    def test_a_missing_file_is_named(self):
+        status, _, err = run([program("kafkad"), "/no/such.properties"])
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*/no/such\.properties: No such file")
+
+
+class Life(unittest.TestCase):
+    def test_start_and_stop(self):
+        with Broker() as b:
+            self.assertGreater(b.port, 0)
+            at = [i for i, line in enumerate(b.lines) if "listening on PLAINTEXT://127.0.0.1:" in line]
+            started = [i for i, line in enumerate(b.lines) if "[KafkaServer id=0] started" in line]
+            self.assertEqual(len(at), 1)
+            self.assertLess(at[0], started[0])
+            self.assertRegex(b.lines[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ \[[^]]+\] ")
+            with b.client() as c:
+                self.assertTrue(c.is_open())
+            b.stop()
+
+    def test_sigint_stops_as_well(self):
+        with Broker() as b:
+            b.stop(sig=signal.SIGINT)
+
+    def test_a_client_hears_of_the_stop(self):
+        with Broker() as b, b.client() as c:
+            self.assertTrue(c.is_open())
+            b.stop()
+            c.wait_closed()
+
+    def test_a_second_signal_ends_it_at_once(self):
+        with Broker() as b:
+            b.process.send_signal(signal.SIGTERM)
+            b.process.send_signal(signal.SIGINT)
+            status = b.wait_exit()
+            # when the clean stop was faster than the second signal it is a clean stop
+            self.assertIn(status, (0, 1))
+
+    def test_identity_survives(self):
+        def identity(b):
+            with open(os.path.join(b.data, "meta.properties")) as f:
+                return dict(line.strip().split("=", 1) for line in f if "=" in line)
+        with Broker(overrides={"broker.id": "5"}) as b:
+            self.assertTrue(b.has_line(r"\[KafkaServer id=5\] started"))
+            first = identity(b)
+            self.assertEqual(first["broker.id"], "5")
+            self.assertEqual(len(first["cluster.id"]), 22)
+            self.assertEqual(first["version"], "0")
+            b.restart()
+            self.assertEqual(identity(b), first)
+            b.kill()
+            del b.overrides["broker.id"]
+            b.start()
+            self.assertTrue(b.has_line(r"\[KafkaServer id=5\] started"))
+            self.assertEqual(identity(b), first)
+
+    def test_a_properties_file_is_read(self):
+        with Broker(start=False) as b:
+            path = os.path.join(b.folder, "server.properties")
+            with open(path, "w") as f:
+                f.write("# a comment\nbroker.id : 12\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dir=%s\n" % b.data)
+            b.command = lambda: [program("kafkad"), path]
+            b.start()
+            self.assertTrue(b.has_line(r"\[KafkaServer id=12\] started"))
+
+    def test_several_listeners(self):
+        listeners = "A://127.0.0.1:0,B://127.0.0.1:0"
+        with Broker(listeners=listeners, overrides={
+                "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+                "inter.broker.listener.name": "A"}) as b:
+            self.assertEqual(set(b.ports), {"A", "B"})
+            for name in b.ports:
+                with b.client(name) as c:
+                    self.assertTrue(c.is_open())
+
+    def test_an_embedded_broker_without_an_id_is_0(self):
+        with Broker() as b:
+            self.assertTrue(b.has_line(r"\[KafkaServer id=0\] started"))
+
+    def test_start_stop_leaves_nothing_open(self):
+        """Ten lives on one folder: each starts."""
+        with Broker() as b:
+            for i in range(10):
+                b.kill() if i % 2 else b.stop()
+                b.start()
+
+
+class Refused(unittest.TestCase):
+    """One FATAL line that names what is wrong; exit status 1."""
+
+    def refused(self, broker, *words):
+        mark = broker.mark()
+        broker.start(wait=False)
+        self.assertEqual(broker.wait_exit(), 1)
+        fatal = [line for line in broker.lines[mark:] if " FATAL " in line]
+        self.assertEqual(len(fatal), 1, broker.lines[mark:])
+        for word in words:
+            self.assertIn(word, fatal[0])
+        self.assertFalse(any("started" in line for line in broker.lines[mark:]))
+
+    def test_a_bad_value(self):
+        with Broker(start=False, overrides={"num.io.threads": "none"}) as b:
+            self.refused(b, "num.io.threads", "none", "whole number")
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            port = s.getsockname()[1]
+            with Broker(start=False, listeners="PLAINTEXT://127.0.0.1:%d" % port) as b:
+                self.refused(b, "listeners", "PLAINTEXT://127.0.0.1:%d" % port, "in use")
+
+    def test_an_address_of_another_machine(self):
+        with Broker(start=False, listeners="PLAINTEXT://192.0.2.1:0") as b:
+            self.refused(b, "listeners", "192.0.2.1")
+
+    def test_a_folder_in_use(self):
+        with Broker() as first:
+            with Broker(start=False, folder=first.folder) as second:
+                self.refused(second, first.data, "lock")
+            with first.client() as c:
+                self.assertTrue(c.is_open())
+
+    def test_a_folder_in_use_by_another_as_second_dir(self):
+        with Broker() as first:
+            with Broker(start=False) as second:
+                second.overrides["log.dirs"] = "%s,%s" % (second.data, first.data)
+                self.refused(second, first.data)
+
+    def test_another_broker_id(self):
+        with Broker(overrides={"broker.id": "1"}) as b:
+            b.stop()
+            b.overrides["broker.id"] = "2"
+            self.refused(b, "meta.properties", "1", "2")
+            b.overrides["broker.id"] = "1"
+            b.start()
+
+    def test_another_cluster(self):
+        with Broker() as b:
+            b.stop()
+            path = os.path.join(b.data, "meta.properties")
+            with open(path) as f:
+                text = f.read()
+            with open(path, "w") as f:
+                f.write(re.sub(r"cluster\.id=.*", "cluster.id=AAAAAAAAAAAAAAAAAAAAAA", text))
+            self.refused(b, "cluster", "AAAAAAAAAAAAAAAAAAAAAA")
+
+    def test_a_log_dir_that_is_a_file(self):
+        with Broker(start=False) as b:
+            with open(b.data, "w"):
+                pass
+            self.refused(b, b.data)
+
+    def test_zookeeper(self):
+        with Broker(start=False, overrides={"zookeeper.connect": "127.0.0.1:2181"}) as b:
+            self.refused(b, "zookeeper.connect", "127.0.0.1:2181")
+
+
+class Signals(unittest.TestCase):
+    def test_a_second_signal_while_stopping_is_slow(self):
+        """A request that waits holds the stop up for its grace: the second signal does not wait."""
+        with Broker() as b, b.client() as c:
+            c.send(harness.FETCH, 4, harness.Writer().i32(-1).i32(60000).i32(1).i32(1 << 20).i8(0).i32(0))
+            with b.client() as other:
+                self.assertTrue(other.is_open())  # by now the fetch has been read, too
+            mark = b.mark()
+            b.process.send_signal(signal.SIGTERM)
+            b.wait_line("shutting down", after=mark)
+            b.process.send_signal(signal.SIGTERM)
+            self.assertIn(b.wait_exit(), (0, 1))
+
+
+if __name__ == "__main__":
+    harness.main()
