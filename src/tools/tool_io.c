@@ -1,0 +1,168 @@
+/* tool_io.c - see tool_io.h. */
+#include "tools/tool_io.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kafka/common.h>
+
+static const size_t output_buffer = 256 * 1024;
+
+static struct {
+    atomic_bool hit;
+    int fd;
+    pthread_mutex_t lock; /* fn, and while it runs */
+    void (*fn)(void *arg);
+    void *arg;
+} interrupt = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+static int output_errno;
+
+static void print_line(const char *level, const char *text)
+{
+    struct timeval now;
+    struct tm tm;
+    char at[32];
+    gettimeofday(&now, NULL);
+    localtime_r(&now.tv_sec, &tm);
+    strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", &tm);
+    fprintf(stderr, "[%s,%03d] %s %s\n", at, (int)(now.tv_usec / 1000), level, text);
+}
+
+static void print_log(const char *level, const char *fmt, va_list ap)
+{
+    char text[2048];
+    vsnprintf(text, sizeof text, fmt, ap);
+    print_line(level, text);
+}
+
+void tool_log_error(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    print_log("ERROR", fmt, ap);
+    va_end(ap);
+}
+
+void tool_log_warning(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    print_log("WARN", fmt, ap);
+    va_end(ap);
+}
+
+void tool_die(const char *fmt, ...)
+{
+    va_list ap;
+    fflush(stdout);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void on_client_log(int level, const char *line, void *arg)
+{
+    if (level >= 2)
+        print_line(level == 2 ? "WARN" : "ERROR", line);
+}
+
+void tool_start(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, output_buffer);
+    kafka_log_set_sink(on_client_log, NULL);
+}
+
+bool tool_output_ok(void)
+{
+    if (!ferror(stdout))
+        return true;
+    if (!output_errno)
+        output_errno = errno ? errno : EIO;
+    return false;
+}
+
+int tool_finish(int status)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 && !output_errno)
+        output_errno = errno;
+    tool_output_ok();
+    if (!output_errno || output_errno == EPIPE)
+        return status;
+    fprintf(stderr, "writing to standard output: %s\n", strerror(output_errno));
+    return 1;
+}
+
+/* ---- interrupts ---- */
+
+static void *wait_for_signal(void *set)
+{
+    int sig;
+    sigwait(set, &sig);
+    atomic_store(&interrupt.hit, true);
+    if (write(interrupt.fd, &(uint64_t){1}, sizeof(uint64_t)) < 0)
+        _exit(130);
+    pthread_mutex_lock(&interrupt.lock);
+    if (interrupt.fn)
+        interrupt.fn(interrupt.arg);
+    pthread_mutex_unlock(&interrupt.lock);
+    sigwait(set, &sig);
+    _exit(130);
+}
+
+void tool_on_interrupt(void (*fn)(void *arg), void *arg)
+{
+    static sigset_t set;
+    pthread_t thread;
+    interrupt.fn = fn;
+    interrupt.arg = arg;
+    interrupt.fd = eventfd(0, EFD_CLOEXEC);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (interrupt.fd < 0 || pthread_create(&thread, NULL, wait_for_signal, &set) != 0)
+        tool_die("starting the signal thread failed");
+    pthread_detach(thread);
+}
+
+void tool_end_interrupts(void)
+{
+    pthread_mutex_lock(&interrupt.lock);
+    interrupt.fn = NULL;
+    pthread_mutex_unlock(&interrupt.lock);
+}
+
+bool tool_interrupted(void)
+{
+    return atomic_load(&interrupt.hit);
+}
+
+int tool_interrupt_fd(void)
+{
+    return interrupt.fd;
+}
+
+bool tool_sleep_ms(int64_t ms)
+{
+    struct pollfd p = {interrupt.fd, POLLIN, 0};
+    if (ms > INT_MAX)
+        ms = INT_MAX;
+    poll(&p, 1, (int)ms);
+    return !tool_interrupted();
+}

@@ -1,0 +1,129 @@
+/* tool_topics_describe.c - kafka-topics --describe: header and partition lines, and the filters. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "protocol/errors.h"
+#include "tools/tool_io.h"
+#include "tools/tool_topics.h"
+
+enum { SOURCE_DEFAULT = 5 };
+
+static void print_ids(const char *name, const int32_t *ids, size_t n)
+{
+    printf("\t%s: ", name);
+    for (size_t i = 0; i < n; i++)
+        printf(i ? ",%d" : "%d", ids[i]);
+}
+
+/* Settings that are not defaults, joined by commas. Returns how many. */
+static size_t print_configs(const kafka_config_entries_t *configs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < configs->entries_n; i++) {
+        const kafka_config_entry_t *e = &configs->entries[i];
+        if (e->source != SOURCE_DEFAULT)
+            printf("%s%s=%s", n++ ? "," : "", e->name, e->value ? e->value : "");
+    }
+    return n;
+}
+
+static bool has_overrides(const kafka_config_entries_t *configs)
+{
+    for (size_t i = 0; i < configs->entries_n; i++)
+        if (configs->entries[i].source != SOURCE_DEFAULT)
+            return true;
+    return false;
+}
+
+static size_t min_isr(const kafka_config_entries_t *configs)
+{
+    for (size_t i = 0; i < configs->entries_n; i++)
+        if (strcmp(configs->entries[i].name, "min.insync.replicas") == 0 &&
+            configs->entries[i].value)
+            return (size_t)atoi(configs->entries[i].value);
+    return 1;
+}
+
+static void print_header(const kafka_topic_info_t *topic, const kafka_config_entries_t *configs)
+{
+    struct uuid id;
+    char text[23];
+    memcpy(id.b, topic->id, sizeof id.b);
+    uuid_format(id, text);
+    printf("Topic: %s", topic->name);
+    if (!uuid_is_zero(id))
+        printf("\tTopicId: %s", text);
+    printf("\tPartitionCount: %zu\tReplicationFactor: %zu\tConfigs: ", topic->partitions_n,
+           topic->partitions_n ? topic->partitions[0].replicas_n : 0);
+    print_configs(configs);
+    putchar('\n');
+}
+
+static void print_partition(const kafka_topic_info_t *topic, const kafka_partition_info_t *p)
+{
+    printf("\tTopic: %s\tPartition: %d", topic->name, p->partition);
+    if (p->leader >= 0)
+        printf("\tLeader: %d", p->leader);
+    else
+        printf("\tLeader: none");
+    print_ids("Replicas", p->replicas, p->replicas_n);
+    print_ids("Isr", p->isr, p->isr_n);
+    printf("\tElr: N/A\tLastKnownElr: N/A\n");
+}
+
+static bool is_alive(const kafka_cluster_info_t *info, int32_t broker)
+{
+    for (size_t i = 0; i < info->nodes_n; i++)
+        if (info->nodes[i].id == broker)
+            return true;
+    return false;
+}
+
+static bool has_filter(const struct topics_args *a)
+{
+    return a->under_replicated || a->unavailable || a->under_min_isr || a->at_min_isr;
+}
+
+static bool passes(const kafka_cluster_info_t *info, const struct topics_args *a,
+                   const kafka_partition_info_t *p, size_t least)
+{
+    bool led = p->leader >= 0;
+    return !has_filter(a) || (a->under_replicated && p->isr_n < p->replicas_n) ||
+           (a->unavailable && (!led || !is_alive(info, p->leader))) ||
+           (a->under_min_isr && (!led || p->isr_n < least)) || (a->at_min_isr && p->isr_n == least);
+}
+
+static bool describe_one(struct topics *t, const struct topics_args *a,
+                         const kafka_topic_info_t *topic)
+{
+    static const kafka_config_entries_t none = {NULL, 0};
+    kafka_config_entries_t *asked = NULL;
+    bool header = !has_filter(a);
+    if (header || a->under_min_isr || a->at_min_isr) {
+        kafka_err_t err = kafka_admin_describe_configs(t->admin, KAFKA_RESOURCE_TOPIC, topic->name,
+                                                       t->timeout_ms, &asked);
+        if (err == KERR_UNKNOWN_TOPIC_OR_PARTITION)
+            return true; /* deleted since we looked */
+        if (err != KAFKA_OK)
+            return topics_failed(err, NULL);
+    }
+    const kafka_config_entries_t *configs = asked ? asked : &none;
+    size_t least = min_isr(configs);
+    if (header && (!a->overrides || has_overrides(configs)))
+        print_header(topic, configs);
+    for (size_t i = 0; !a->overrides && i < topic->partitions_n; i++)
+        if (passes(t->info, a, &topic->partitions[i], least))
+            print_partition(topic, &topic->partitions[i]);
+    kafka_config_entries_free(asked);
+    return true;
+}
+
+bool topics_describe(struct topics *t, const struct topics_args *a)
+{
+    bool ok = true;
+    for (size_t i = 0; i < t->chosen_n && ok && tool_output_ok(); i++)
+        ok = describe_one(t, a, t->chosen[i]);
+    return ok;
+}
