@@ -1,0 +1,64 @@
+/* mock_broker.h - a small cluster of brokers in the test's process, for tests of the client
+ * library: it keeps what is produced in memory, checks sequences as a broker does, and misbehaves
+ * as told.
+ *
+ * Each API has a script: its next requests take one step each, then all is well again. A step of
+ * -1 times holds until the script is changed.
+ *
+ *   struct mock *m = mock_start(1);
+ *   mock_topic(m, "t", 1);
+ *   mock_script(m, API_PRODUCE, MOCK_DO_AND_DROP, 0, 1);   written, but the answer is lost
+ *
+ * THREADS  one of its own; every function here may be called from any. Waits give up after 60 s,
+ * which fails the test. */
+#ifndef TESTS_CLIENT_MOCK_BROKER_H
+#define TESTS_CLIENT_MOCK_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/api.h"
+
+enum mock_action {
+    MOCK_ERROR,       /* answer with this error, for every partition or topic; do nothing */
+    MOCK_DROP,        /* close the connection, do nothing */
+    MOCK_DO_AND_DROP, /* do it, then close instead of answering */
+    MOCK_HOLD,        /* do it, answer when mock_release is called */
+    MOCK_IGNORE,      /* do nothing, never answer */
+    MOCK_FINE,        /* a step that leaves one request alone */
+};
+
+struct mock;
+
+struct mock *mock_start(int nodes); /* ids 0.. */
+void mock_stop(struct mock *m);
+const char *mock_servers(struct mock *m); /* node 0's address; borrowed */
+void mock_topic(struct mock *m, const char *name, int partitions);
+void mock_delete_topic(struct mock *m, const char *name);
+/* Topics that Metadata asks for are made with one partition when it allows that. */
+void mock_auto_create(struct mock *m);
+void mock_move_leader(struct mock *m, const char *topic, int partition, int node);
+void mock_script(struct mock *m, int16_t api, enum mock_action action, int16_t error, int times);
+void mock_release(struct mock *m);
+/* A batch of more bytes is MESSAGE_TOO_LARGE. */
+void mock_max_batch(struct mock *m, size_t bytes);
+/* Highest version offered of an API. */
+void mock_cap_version(struct mock *m, int16_t api, int16_t max);
+/* Appended as a broker would have it, behind what is there. */
+void mock_append(struct mock *m, const char *topic, int partition, const void *batches, size_t n);
+/* Listed in every Fetch answer of read_committed for the partition. */
+void mock_aborted(struct mock *m, const char *topic, int partition, int64_t producer_id,
+                  int64_t first_offset);
+/* Forgets records below: they are out of range. */
+void mock_log_start(struct mock *m, const char *topic, int partition, int64_t offset);
+
+int mock_seen(struct mock *m, int16_t api); /* requests so far */
+/* Waits until that many requests of the API have come. */
+void mock_await(struct mock *m, int16_t api, int count);
+int64_t mock_end(struct mock *m, const char *topic, int partition);
+int mock_batches(struct mock *m, const char *topic, int partition);
+/* Copies the value of the record at `offset` as text; false when there is none. */
+bool mock_value(struct mock *m, const char *topic, int partition, int64_t offset, char *out,
+                size_t n);
+
+#endif

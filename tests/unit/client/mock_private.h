@@ -1,0 +1,105 @@
+/* mock_private.h - the inside of the mock: mock_broker.c has connections and scripts, mock_apis.c
+ * what requests do. All under `lock`. */
+#ifndef TESTS_CLIENT_MOCK_PRIVATE_H
+#define TESTS_CLIENT_MOCK_PRIVATE_H
+
+#include <pthread.h>
+
+#include "client/mock_broker.h"
+
+enum { MOCK_NODES = 4, MOCK_CONNS = 64, MOCK_STEPS = 64, MOCK_TOPICS = 16, MOCK_PRODUCERS = 16 };
+enum { MOCK_LAST = 5 };
+
+struct mock_producer {
+    int64_t id;
+    int16_t epoch;
+    int32_t next_sequence;
+    struct {
+        int32_t first, last;
+        int64_t offset;
+    } batches[MOCK_LAST]; /* newest first */
+    int batches_n;
+};
+
+struct mock_part {
+    int leader, leader_epoch;
+    struct buf log;
+    int64_t start, end;
+    int batches;
+    struct mock_producer producers[MOCK_PRODUCERS];
+    int producers_n;
+    struct {
+        int64_t producer_id, first_offset;
+    } aborted[8];
+    int aborted_n;
+};
+
+struct mock_topic_state {
+    char name[256];
+    struct uuid id;
+    struct mock_part *parts;
+    int parts_n;
+};
+
+struct mock_answer { /* of one request, in order */
+    struct list link;
+    struct buf bytes;
+    bool held;
+    bool on_append; /* goes when something is appended, or at due_ms */
+    int64_t due_ms;
+};
+
+struct mock_conn {
+    int fd, node;
+    struct buf in;
+    struct list answers;
+};
+
+struct mock_step {
+    enum mock_action action;
+    int16_t error;
+    int times;
+};
+
+struct mock {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int wake; /* eventfd */
+    bool stopping;
+    int nodes, listeners[MOCK_NODES], ports[MOCK_NODES];
+    char servers[64];
+    struct mock_conn *conns[MOCK_CONNS];
+    int conns_n;
+    struct mock_step steps[API_KEY_MAX + 1][MOCK_STEPS];
+    int steps_n[API_KEY_MAX + 1];
+    int16_t caps[API_KEY_MAX + 1];
+    int seen[API_KEY_MAX + 1];
+    struct mock_topic_state topics[MOCK_TOPICS];
+    int topics_n;
+    bool auto_create;
+    size_t max_batch;
+    int64_t next_producer_id;
+};
+
+struct mock_request {
+    struct mock *m;
+    int node;
+    struct request_header head;
+    struct reader body;
+    struct arena *arena;
+    int16_t error; /* to answer with, doing nothing; 0: do it */
+    struct mock_answer *answer;
+};
+
+/* Decodes, does, and encodes the answer into r->answer->bytes (without length). false: no answer is
+ * due (acks=0). */
+bool mock_handle(struct mock_request *r);
+struct mock_topic_state *mock_find_topic(struct mock *m, struct str name);
+struct mock_topic_state *mock_add_topic(struct mock *m, struct str name, int partitions);
+struct mock_part *mock_find_part(struct mock *m, struct str topic, int partition);
+/* Something was appended: fetches that wait are answered. */
+void mock_appended(struct mock *m);
+int64_t mock_now_ms(void);
+
+#endif
