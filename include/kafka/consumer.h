@@ -37,8 +37,9 @@ KAFKA_API kafka_consumer_t *kafka_consumer_new(const kafka_conf_t *conf, char *e
 /* Frees; messages already polled stay valid. NULL is fine. */
 KAFKA_API void kafka_consumer_close(kafka_consumer_t *c);
 
-/* Partitions of a topic (waits at most default.api.timeout.ms). UNKNOWN_TOPIC_OR_PARTITION when
- * there is none. */
+/* Partitions of a topic (waits at most default.api.timeout.ms; kafka_consumer_wakeup ends that).
+ * UNKNOWN_TOPIC_OR_PARTITION when there is none; the broker may then be creating it, if it does so
+ * and allow.auto.create.topics is true: ask again. */
 KAFKA_API kafka_err_t kafka_consumer_partition_count(kafka_consumer_t *c, const char *topic,
                                                      int32_t *count);
 
@@ -69,7 +70,8 @@ KAFKA_API size_t kafka_messages_count(const kafka_messages_t *m);
 /* Borrowed until kafka_messages_free. */
 KAFKA_API const kafka_message_t *kafka_messages_at(const kafka_messages_t *m, size_t i);
 KAFKA_API void kafka_messages_free(kafka_messages_t *m);
-/* Makes a poll that waits, or the next one, return KAFKA_ERR_WAKEUP. @thread any */
+/* Makes a poll or partition_count that waits, or the next one, return KAFKA_ERR_WAKEUP. @thread any
+ */
 KAFKA_API void kafka_consumer_wakeup(kafka_consumer_t *c);
 
 /* ListOffsets for n partitions: timestamp KAFKA_OFFSET_BEGINNING, KAFKA_OFFSET_END, -3 (record with

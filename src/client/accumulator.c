@@ -5,21 +5,31 @@
 
 #include "client/producer_private.h"
 
+/* ---- topics and queues ---- */
+
 static bool ptopic_is(const struct hnode *n, const void *key)
 {
     return strcmp(container_of(n, struct ptopic, hnode)->name, key) == 0;
 }
 
-static struct pqueue *pqueue_new(struct ptopic *t, int32_t partition)
+static struct pqueue *pqueue_new(kafka_producer_t *p, struct ptopic *t, int32_t partition)
 {
+    struct leader_info leader = {-1, -1};
     struct pqueue *q = calloc(1, sizeof *q);
     if (!q)
         return NULL;
     q->topic = t;
     q->partition = partition;
+    q->producer_id = -1;
     list_init(&q->waiting);
     list_init(&q->in_flight);
-    list_init(&q->active_link);
+    list_init(&q->link);
+    cluster_leader(p->cluster, t->name, partition, &leader);
+    q->leader = producer_leader(p, leader.leader);
+    if (!q->leader) {
+        free(q);
+        return NULL;
+    }
     return q;
 }
 
@@ -36,24 +46,79 @@ static struct ptopic *ptopic_new(kafka_producer_t *p, const char *name, uint64_t
     return t;
 }
 
+struct ptopic *producer_find_topic(kafka_producer_t *p, const char *name)
+{
+    struct hnode *n = hmap_find(&p->topics, hash_bytes(name, strlen(name)), ptopic_is, name);
+    return n ? container_of(n, struct ptopic, hnode) : NULL;
+}
+
 struct ptopic *producer_topic(kafka_producer_t *p, const char *name, int32_t partitions)
 {
-    uint64_t hash = hash_bytes(name, strlen(name));
-    struct hnode *n = hmap_find(&p->topics, hash, ptopic_is, name);
-    struct ptopic *t = n ? container_of(n, struct ptopic, hnode) : ptopic_new(p, name, hash);
-    if (!t || partitions <= t->queues_n)
+    struct ptopic *t = producer_find_topic(p, name);
+    if (!t && !(t = ptopic_new(p, name, hash_bytes(name, strlen(name)))))
+        return NULL;
+    if (partitions <= t->queues_n)
         return t;
     struct pqueue **grown = realloc(t->queues, (size_t)partitions * sizeof *grown);
     if (!grown)
         return NULL;
     t->queues = grown;
     while (t->queues_n < partitions) {
-        if (!(t->queues[t->queues_n] = pqueue_new(t, t->queues_n)))
+        if (!(t->queues[t->queues_n] = pqueue_new(p, t, t->queues_n)))
             return NULL;
         t->queues_n++;
     }
     return t;
 }
+
+/* ---- batches ---- */
+
+struct pbatch *pbatch_new(kafka_producer_t *p, struct pqueue *q)
+{
+    struct pbatch *b = calloc(1, sizeof *b);
+    if (!b || !(b->builder = batch_builder_new(&p->batch_options))) {
+        free(b);
+        return NULL;
+    }
+    b->queue = q;
+    b->first_record = q->records;
+    b->created_ms = clock_mono_ms(clock_real());
+    b->estimate = BATCH_HEAD;
+    list_init(&b->link);
+    list_init(&b->all_link);
+    return b;
+}
+
+void pbatch_free(struct pbatch *b)
+{
+    batch_builder_free(b->builder);
+    buf_free(&b->bytes);
+    free(b->thunks);
+    free(b);
+}
+
+static bool reserve_thunk(struct pbatch *b)
+{
+    if (b->thunks_n < b->thunks_cap)
+        return true;
+    int32_t cap = b->thunks_cap ? 2 * b->thunks_cap : 16;
+    struct thunk *grown = realloc(b->thunks, (size_t)cap * sizeof *grown);
+    if (!grown)
+        return false;
+    b->thunks = grown;
+    b->thunks_cap = cap;
+    return true;
+}
+
+bool pbatch_add_thunk(struct pbatch *b, struct thunk t)
+{
+    if (!reserve_thunk(b))
+        return false;
+    b->thunks[b->thunks_n++] = t;
+    return true;
+}
+
+/* ---- records ---- */
 
 static struct bytes bytes_of(const void *p, size_t n)
 {
@@ -74,56 +139,12 @@ static struct record_header *convert_headers(const kafka_record_t *r, struct rec
     return h;
 }
 
-size_t accumulator_record_size(const kafka_producer_t *p, const kafka_record_t *r)
+size_t accumulator_record_size(const kafka_record_t *r)
 {
     size_t n = 36 + r->key_len + r->value_len; /* attributes, and every varint at its longest */
     for (size_t i = 0; i < r->headers_n; i++)
         n += 10 + strlen(r->headers[i].key) + r->headers[i].value_len;
-    (void)p;
     return n;
-}
-
-static struct pbatch *pbatch_new(kafka_producer_t *p, struct pqueue *q)
-{
-    struct pbatch *b = calloc(1, sizeof *b);
-    if (!b || !(b->builder = batch_builder_new(&p->batch_options))) {
-        free(b);
-        return NULL;
-    }
-    b->queue = q;
-    b->number = ++p->last_number;
-    b->created_ms = clock_mono_ms(clock_real());
-    b->estimate = BATCH_HEAD;
-    list_init(&b->link);
-    list_init(&b->all_link);
-    return b;
-}
-
-void pbatch_free(struct pbatch *b)
-{
-    batch_builder_free(b->builder);
-    buf_free(&b->bytes);
-    free(b->thunks);
-    free(b);
-}
-
-bool accumulator_batch_full(const kafka_producer_t *p, const struct pbatch *b)
-{
-    return b->closed || b->estimate >= p->batch_size;
-}
-
-static bool add_thunk(struct pbatch *b, struct thunk t)
-{
-    if (b->thunks_n == b->thunks_cap) {
-        int32_t cap = b->thunks_cap ? 2 * b->thunks_cap : 16;
-        struct thunk *grown = realloc(b->thunks, (size_t)cap * sizeof *grown);
-        if (!grown)
-            return false;
-        b->thunks = grown;
-        b->thunks_cap = cap;
-    }
-    b->thunks[b->thunks_n++] = t;
-    return true;
 }
 
 static kafka_err_t add_record(struct pbatch *b, const kafka_record_t *r, int64_t timestamp)
@@ -139,168 +160,61 @@ static kafka_err_t add_record(struct pbatch *b, const kafka_record_t *r, int64_t
     return rc < 0 ? KAFKA_ERR_NO_MEMORY : KAFKA_OK;
 }
 
-static struct pbatch *last_batch(struct pqueue *q)
+static struct pbatch *open_batch(struct pqueue *q)
 {
-    return list_empty(&q->waiting) ? NULL : list_entry(q->waiting.prev, struct pbatch, link);
+    struct pbatch *b =
+        list_empty(&q->waiting) ? NULL : list_entry(q->waiting.prev, struct pbatch, link);
+    return b && !b->closed ? b : NULL;
+}
+
+static void enqueue(kafka_producer_t *p, struct pqueue *q, struct pbatch *b)
+{
+    b->number = ++p->last_number;
+    list_push_back(&q->waiting, &b->link);
+    list_push_back(&p->incomplete, &b->all_link);
+    q->waiting_n++;
 }
 
 kafka_err_t accumulator_append(kafka_producer_t *p, struct pqueue *q, const kafka_record_t *r,
-                               int64_t timestamp, kafka_delivery_cb cb, void *arg, bool *wake)
+                               size_t size, int64_t timestamp, struct thunk thunk, bool *wake,
+                               bool *full)
 {
-    size_t size = accumulator_record_size(p, r);
-    struct pbatch *b = last_batch(q);
-    *wake = false;
-    if (b && (b->closed || b->estimate + size > p->batch_size)) {
-        *wake = !b->closed;
+    struct pbatch *b = open_batch(q);
+    bool closed = b && b->estimate + size > p->batch_size;
+    if (closed) {
         b->closed = true;
         b = NULL;
     }
     bool made = !b;
     if (made && !(b = pbatch_new(p, q)))
         return KAFKA_ERR_NO_MEMORY;
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
-    if (add_thunk(b, (struct thunk){cb, arg, timestamp}) && (b->thunks_n--, true))
-        err = add_record(b, r, timestamp);
+    kafka_err_t err = reserve_thunk(b) ? add_record(b, r, timestamp) : KAFKA_ERR_NO_MEMORY;
     if (err != KAFKA_OK) {
         if (made)
             pbatch_free(b);
         return err;
     }
-    b->thunks_n++;
+    b->thunks[b->thunks_n++] = thunk;
+    q->records++;
     b->estimate += size;
     b->memory += size;
     p->memory_used += size;
-    if (made) {
-        list_push_back(&q->waiting, &b->link);
-        list_push_back(&p->incomplete, &b->all_link);
-        if (!list_linked(&q->active_link))
-            list_push_back(&p->active, &q->active_link);
-    }
-    *wake |= made || b->estimate >= p->batch_size;
+    b->closed = *full = b->estimate >= p->batch_size;
+    if (made)
+        enqueue(p, q, b);
+    if (made || closed || *full)
+        queue_place(p, q);
+    *wake = made || closed || *full;
     return KAFKA_OK;
-}
-
-static void shrink(int64_t *wait_ms, int64_t to)
-{
-    if (to < *wait_ms)
-        *wait_ms = to;
-}
-
-bool accumulator_ready(const kafka_producer_t *p, struct pqueue *q, int64_t now_ms,
-                       int64_t *wait_ms)
-{
-    struct pbatch *b = list_entry(q->waiting.next, struct pbatch, link);
-    if (q->retrying && !list_empty(&q->in_flight))
-        return false;
-    if (b->retry_at_ms > now_ms) {
-        shrink(wait_ms, b->retry_at_ms - now_ms);
-        return false;
-    }
-    bool more = q->waiting.next != q->waiting.prev;
-    int64_t lingered = now_ms - b->created_ms;
-    if (more || b->attempts > 0 || accumulator_batch_full(p, b) || p->memory_waiters ||
-        p->flushing || p->closing || lingered >= p->linger_ms)
-        return true;
-    shrink(wait_ms, p->linger_ms - lingered);
-    return false;
-}
-
-/* Batches that never got a sequence lie behind those that have one, in the order made. */
-static bool goes_before(const struct pbatch *a, const struct pbatch *b)
-{
-    if (a->has_sequence && b->has_sequence)
-        return (int32_t)((uint32_t)a->sequence - (uint32_t)b->sequence) < 0;
-    if (a->has_sequence != b->has_sequence)
-        return a->has_sequence;
-    return a->number < b->number;
 }
 
 void accumulator_requeue(kafka_producer_t *p, struct pbatch *b)
 {
     struct pqueue *q = b->queue;
     struct list *at = q->waiting.next;
-    while (at != &q->waiting && goes_before(list_entry(at, struct pbatch, link), b))
+    while (at != &q->waiting && list_entry(at, struct pbatch, link)->first_record < b->first_record)
         at = at->next;
     list_remove(&b->link);
     list_push_back(at, &b->link); /* in front of `at` */
-    if (!list_linked(&q->active_link))
-        list_push_back(&p->active, &q->active_link);
-}
-
-/* Copies record i of `from` (with its thunk) into a batch of `parts`, making a new one when the
- * last is full. */
-static bool split_record(kafka_producer_t *p, struct pbatch *from, int32_t i,
-                         const struct record *r, struct list *parts)
-{
-    enum { MAX_HEADERS = 1024 };
-    struct record_header *headers = NULL;
-    int n = 0;
-    if (r->headers_n > MAX_HEADERS ||
-        (r->headers_n && !(headers = malloc((size_t)r->headers_n * sizeof *headers))))
-        return false;
-    struct reader at = reader_of(r->headers.p, r->headers.len < 0 ? 0 : (size_t)r->headers.len);
-    while (n < r->headers_n && record_header_next(&at, &headers[n]))
-        n++;
-    size_t size = batch_builder_record_size(&p->batch_options, r->key, r->value, headers, n);
-    struct pbatch *b = list_empty(parts) ? NULL : list_entry(parts->prev, struct pbatch, link);
-    bool ok = true;
-    if (!b || b->estimate + size > p->batch_size) {
-        if ((b = pbatch_new(p, from->queue)))
-            list_push_back(parts, &b->link);
-    }
-    ok = b && add_thunk(b, from->thunks[i]) &&
-         batch_builder_add(b->builder, b->thunks_n - 1, r->timestamp, r->key, r->value, headers,
-                           n) == 0;
-    if (b) {
-        b->estimate += size;
-        b->memory += size;
-        b->closed = true;
-        b->created_ms = from->created_ms;
-        b->attempts = from->attempts;
-    }
-    free(headers);
-    return ok;
-}
-
-bool accumulator_split(kafka_producer_t *p, struct pbatch *from)
-{
-    struct batch head;
-    struct record_iter *it = NULL;
-    struct record r;
-    struct list parts = LIST_INIT(parts);
-    int32_t i = 0;
-    uint64_t number = p->last_number;
-    bool ok = from->thunks_n > 1 &&
-              batch_decode(from->bytes.p, from->bytes.len, from->bytes.len, &head) == BATCH_OK &&
-              record_iter_open(&head, &it) == 0;
-    while (ok && i < from->thunks_n && record_iter_next(it, &r) == 1)
-        ok = split_record(p, from, i++, &r, &parts);
-    record_iter_close(it);
-    ok = ok && i == from->thunks_n && parts.next != parts.prev;
-    if (!ok) {
-        while (!list_empty(&parts))
-            pbatch_free(list_entry(list_pop(&parts), struct pbatch, link));
-        p->last_number = number;
-        return false;
-    }
-    /* The parts stand where the whole stood: for order, for flush (its number), and in memory. */
-    struct list *place = from->link.next, *all_place = from->all_link.next;
-    int32_t sequence = from->sequence;
-    p->memory_used -= from->memory;
-    while (!list_empty(&parts)) {
-        struct pbatch *b = list_entry(list_pop(&parts), struct pbatch, link);
-        b->number = from->number;
-        b->has_sequence = from->has_sequence;
-        b->producer_id = from->producer_id;
-        b->producer_epoch = from->producer_epoch;
-        b->sequence = sequence;
-        sequence = from->has_sequence ? sequence_add(sequence, b->thunks_n) : sequence;
-        p->memory_used += b->memory;
-        list_push_back(place, &b->link);
-        list_push_back(all_place, &b->all_link);
-    }
-    list_remove(&from->link);
-    list_remove(&from->all_link);
-    pbatch_free(from);
-    return true;
+    q->waiting_n++;
 }

@@ -193,7 +193,7 @@ static void note_outcome(struct node *n, int status)
         n->retry_at_ms =
             executor_now_ms(c->ex) + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures);
         if (n->failures++ == 0)
-            client_log(1, "broker %d at %s:%d: %s", n->id, n->host, n->port, strerror(-status));
+            client_log(2, "broker %s:%d: %s", n->host, n->port, strerror(-status));
         cluster_refresh(c);
     }
 }
@@ -213,19 +213,24 @@ static void on_answer(void *arg, int status, int version, const void *response)
     sent.cb(sent.arg, status, version, response);
 }
 
-void node_send(struct node *n, int16_t api_key, int min_version, int max_version,
-               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg)
+int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
+              const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg)
 {
     struct cluster *c = n->cluster;
-    struct sent *sent = malloc(sizeof *sent);
     if (!n->peer)
         n->peer = peer_new(uv_executor_loop(c->uv), c->ex, n->host, n->port, &c->peer_options);
-    if (!sent || !n->peer)
-        abort(); /* a callback is promised, and none can be kept without memory */
+    struct sent *sent = n->peer ? malloc(sizeof *sent) : NULL;
+    if (!sent)
+        return -ENOMEM;
     *sent = (struct sent){n, cb, arg};
     n->in_flight++;
-    peer_send(n->peer, api_key, min_version, max_version, request, timeout_ms, has_response,
-              on_answer, sent);
+    int rc = peer_send(n->peer, api_key, min_version, max_version, request, timeout_ms,
+                       has_response, on_answer, sent);
+    if (rc < 0) {
+        n->in_flight--;
+        free(sent);
+    }
+    return rc;
 }
 
 kafka_err_t client_err_of_status(int status)

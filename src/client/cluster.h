@@ -28,13 +28,17 @@ struct leader_info {
     int32_t leader; /* -1 unknown or none */
     int32_t leader_epoch;
 };
-/* Starts following a topic (idempotent). create: allow_auto_topic_creation. @thread any */
-void cluster_follow_topic(struct cluster *c, const char *topic, bool create);
+/* Starts following a topic (idempotent). The broker may create it when the client is a producer, or
+ * a consumer with allow.auto.create.topics. @thread any */
+void cluster_follow_topic(struct cluster *c, const char *topic);
 /* Waits until the topic is known with more than `partition` partitions (-1: any). KAFKA_OK with
- * *count, the topic's own error (UNKNOWN_TOPIC_OR_PARTITION only after `wait_ms`),
- * INVALID_TOPIC_EXCEPTION, ... or TIMED_OUT. @thread any but the background thread; @blocks */
+ * *count; the topic's own error (UNKNOWN_TOPIC_OR_PARTITION at once, but for producers, which wait
+ * for the topic to come); TIMED_OUT; WAKEUP after cluster_interrupt. @thread any but the background
+ * thread, unless wait_ms is 0; @blocks */
 kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t partition,
                                int64_t wait_ms, int32_t *count);
+/* Ends the waits of cluster_wait_topic. @thread any */
+void cluster_interrupt(struct cluster *c);
 /* false when topic or partition are not known. @thread any */
 bool cluster_leader(struct cluster *c, const char *topic, int32_t partition,
                     struct leader_info *out);
@@ -57,9 +61,10 @@ struct node *cluster_node(struct cluster *c, int32_t id);
 bool node_ready(struct node *n, int64_t *wait_ms);
 int node_in_flight(const struct node *n);
 int32_t node_id(const struct node *n);
-/* As peer_send. On a broken connection the backoff starts and metadata is refreshed. */
-void node_send(struct node *n, int16_t api_key, int min_version, int max_version,
-               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg);
+/* As peer_send (0, or -ENOMEM and no callback). On a broken connection the backoff starts and
+ * metadata is refreshed. */
+int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
+              const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg);
 /* Client error of a peer status (-errno). */
 kafka_err_t client_err_of_status(int status);
 /* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. */

@@ -27,9 +27,17 @@ static void on_refresh_task(struct task *t)
     struct cluster *c = container_of(t, struct cluster, refresh_task);
     pthread_mutex_lock(&c->lock);
     c->refresh_wanted = false;
+    bool unasked = c->unasked > 0;
     pthread_mutex_unlock(&c->lock);
-    if (!c->closing && !c->refresh_in_flight && c->refresh_failures == 0)
+    if (c->closing || c->refresh_in_flight || (c->refresh_failures > 0 && !unasked))
+        return; /* the answer, or the timer, sees to it */
+    /* Not more often than the backoff allows, however many found something stale; but a new topic
+     * is asked for at once. */
+    int64_t wait = c->refreshed_ms + c->backoff_ms - executor_now_ms(c->ex);
+    if (wait <= 0 || c->refreshed_ms == 0 || unasked)
         refresh_now(c);
+    else
+        executor_timer_start(c->ex, &c->refresh_timer, wait);
 }
 
 static void on_refresh_timer(struct timer *t)
@@ -76,7 +84,15 @@ void cluster_refresh(struct cluster *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-static struct topic_meta *follow_locked(struct cluster *c, const char *topic, bool create)
+/* May asking for a topic make the broker create it? */
+static bool may_create(const struct cluster *c)
+{
+    return c->scope == SCOPE_PRODUCER ||
+           (c->scope == SCOPE_CONSUMER &&
+            client_conf_bool(c->conf, c->scope, "allow.auto.create.topics"));
+}
+
+static struct topic_meta *follow_locked(struct cluster *c, const char *topic)
 {
     struct topic_meta *t = find_topic(c, topic);
     if (t)
@@ -89,16 +105,34 @@ static struct topic_meta *follow_locked(struct cluster *c, const char *topic, bo
         free(t);
         return NULL;
     }
-    t->create = create;
+    c->unasked++;
+    t->create = may_create(c);
     t->err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
     want_refresh_locked(c);
     return t;
 }
 
-void cluster_follow_topic(struct cluster *c, const char *topic, bool create)
+void cluster_follow_topic(struct cluster *c, const char *topic)
 {
     pthread_mutex_lock(&c->lock);
-    follow_locked(c, topic, create);
+    follow_locked(c, topic);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* What was said of it is old news. */
+static void ask_again_locked(struct cluster *c, struct topic_meta *t)
+{
+    t->answered = false;
+    t->asked = false;
+    c->unasked++;
+    want_refresh_locked(c);
+}
+
+void cluster_interrupt(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->interrupts++;
+    pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -115,14 +149,21 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     int64_t deadline = client_deadline(wait_ms);
     kafka_err_t err;
     pthread_mutex_lock(&c->lock);
-    struct topic_meta *t = follow_locked(c, topic, c->scope == SCOPE_PRODUCER);
+    struct topic_meta *t = follow_locked(c, topic);
+    unsigned interrupts = c->interrupts;
+    if (t && t->err != KAFKA_OK && t->answered)
+        ask_again_locked(c, t);
     for (;;) {
         err = t ? t->err : KAFKA_ERR_NO_MEMORY;
         if (err == KAFKA_OK && partition < t->partitions_n)
             break;
         if (!t || is_final(err) ||
-            (err == KERR_UNKNOWN_TOPIC_OR_PARTITION && t->answered && !t->create))
+            (err == KERR_UNKNOWN_TOPIC_OR_PARTITION && t->answered && c->scope != SCOPE_PRODUCER))
             break;
+        if (c->interrupts != interrupts) {
+            err = KAFKA_ERR_WAKEUP;
+            break;
+        }
         if (!client_cond_wait(&c->changed, &c->lock, deadline)) {
             err = err == KAFKA_OK || !t->answered ? KAFKA_ERR_TIMED_OUT : err;
             break;
@@ -202,8 +243,8 @@ static bool take_partitions(struct topic_meta *t, const struct metadata_response
     return !leaderless;
 }
 
-/* true when all followed topics are known and have their leaders. */
-static bool take_topics(struct cluster *c, const struct metadata_response *m)
+/* true when all topics asked for are known and have their leaders. *more: others wait to be. */
+static bool take_topics(struct cluster *c, const struct metadata_response *m, bool *more)
 {
     bool complete = true;
     pthread_mutex_lock(&c->lock);
@@ -223,8 +264,14 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m)
         if (t->err == KAFKA_OK)
             complete &= take_partitions(t, from);
         else
-            complete &= is_final(t->err) || !t->create;
+            complete &=
+                is_final(t->err) || (t->err == KERR_UNKNOWN_TOPIC_OR_PARTITION && !t->create);
     }
+    for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n)) {
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        complete &= t->answered || !t->asked;
+    }
+    *more = c->unasked > 0;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
     return complete;
@@ -234,12 +281,13 @@ static void on_metadata(void *arg, int status, int version, const void *response
 {
     struct cluster *c = arg;
     c->refresh_in_flight = false;
+    c->refreshed_ms = executor_now_ms(c->ex);
     if (c->closing)
         return;
-    bool complete = false;
+    bool complete = false, more = false;
     if (status == 0) {
         cluster_set_nodes(c, response);
-        complete = take_topics(c, response);
+        complete = take_topics(c, response, &more);
     }
     int64_t next = c->metadata_max_age_ms;
     if (complete)
@@ -249,6 +297,8 @@ static void on_metadata(void *arg, int status, int version, const void *response
     executor_timer_start(c->ex, &c->refresh_timer, next);
     if (status == 0 && c->on_metadata)
         c->on_metadata(c->on_metadata_arg);
+    if (more && !c->closing)
+        refresh_now(c);
 }
 
 /* The followed topics as a request; topics that may be created and others go together only if all
@@ -262,10 +312,13 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
     for (struct hnode *n = hmap_first(&c->topics); req->topics.v && n;
          n = hmap_next(&c->topics, n)) {
         struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        t->asked = true;
         req->topics.v[req->topics.n++].name =
             str_of(t->name); /* topics are never dropped: the name stays */
         req->allow_auto_topic_creation &= t->create;
     }
+    if (req->topics.v)
+        c->unasked = 0;
     pthread_mutex_unlock(&c->lock);
     return req->topics.v != NULL;
 }
@@ -280,8 +333,10 @@ static void refresh_now(struct cluster *c)
         executor_timer_start(c->ex, &c->refresh_timer, cluster_backoff_ms(c, 0));
         return;
     }
-    c->refresh_in_flight = true;
     /* v1 and up: there an empty list means no topics; v0 would send all of them. */
-    node_send(n, API_METADATA, 1, -1, &req, c->request_timeout_ms, true, on_metadata, c);
+    c->refresh_in_flight =
+        node_send(n, API_METADATA, 1, -1, &req, c->request_timeout_ms, true, on_metadata, c) == 0;
+    if (!c->refresh_in_flight)
+        executor_timer_start(c->ex, &c->refresh_timer, cluster_backoff_ms(c, 0));
     free(req.topics.v);
 }

@@ -25,6 +25,7 @@ struct topic_meta {
     char *name;
     bool create;
     kafka_err_t err; /* KAFKA_OK when known */
+    bool asked;      /* some request named it */
     bool answered;   /* some metadata answer named it */
     struct uuid id;
     int32_t partitions_n;
@@ -47,6 +48,7 @@ struct cluster {
     struct timer refresh_timer;
     bool refresh_in_flight;
     int refresh_failures;
+    int64_t refreshed_ms; /* last answer */
     bool closing;
     void (*on_metadata)(void *arg);
     void *on_metadata_arg;
@@ -58,6 +60,8 @@ struct cluster {
     struct hmap topics;
     int32_t controller;
     bool refresh_wanted; /* a task is on its way */
+    unsigned interrupts;
+    int unasked; /* topics that no request has named yet */
     struct task refresh_task;
 };
 

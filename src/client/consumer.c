@@ -93,7 +93,19 @@ void kafka_consumer_close(kafka_consumer_t *c)
 
 kafka_err_t kafka_consumer_partition_count(kafka_consumer_t *c, const char *topic, int32_t *count)
 {
-    return cluster_wait_topic(c->cluster, topic, -1, c->api_timeout_ms, count);
+    pthread_mutex_lock(&c->lock);
+    bool woken = c->woken;
+    c->woken = false;
+    pthread_mutex_unlock(&c->lock);
+    if (woken)
+        return KAFKA_ERR_WAKEUP;
+    kafka_err_t err = cluster_wait_topic(c->cluster, topic, -1, c->api_timeout_ms, count);
+    if (err == KAFKA_ERR_WAKEUP) {
+        pthread_mutex_lock(&c->lock);
+        c->woken = false;
+        pthread_mutex_unlock(&c->lock);
+    }
+    return err;
 }
 
 /* ---- assignment and positions ---- */
@@ -153,7 +165,7 @@ kafka_err_t kafka_consumer_assign(kafka_consumer_t *c, const kafka_topic_partiti
     list_splice(&c->parts, &next);
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < n; i++)
-        cluster_follow_topic(c->cluster, tps[i].topic, false);
+        cluster_follow_topic(c->cluster, tps[i].topic);
     pthread_mutex_lock(&c->lock);
     c->error = KAFKA_OK;
     fetcher_wake(c);
@@ -414,6 +426,7 @@ void kafka_consumer_wakeup(kafka_consumer_t *c)
     c->woken = true;
     pthread_cond_broadcast(&c->news);
     pthread_mutex_unlock(&c->lock);
+    cluster_interrupt(c->cluster);
 }
 
 /* ---- ListOffsets ---- */
@@ -537,6 +550,8 @@ kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_p
         tps, timestamps, offsets, found_timestamps, errs, n, calloc(n + 1, sizeof(size_t)), 0};
     bool *open = calloc(n + 1, sizeof *open);
     kafka_err_t err = l.chosen && open ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
+    for (size_t i = 0; i < n && err == KAFKA_OK; i++)
+        cluster_follow_topic(c->cluster, tps[i].topic);
     for (size_t i = 0; i < n && err == KAFKA_OK; i++) {
         int32_t count;
         offsets[i] = -1;

@@ -68,8 +68,9 @@ static void op_try(struct op *op)
         return;
     }
     int64_t timeout = left < c->request_timeout_ms ? left : c->request_timeout_ms;
-    node_send(n, op->api_key, op->min_version, op->max_version, op->request, timeout, true,
-              on_op_answer, op);
+    if (node_send(n, op->api_key, op->min_version, op->max_version, op->request, timeout, true,
+                  on_op_answer, op) < 0)
+        finish(op, KAFKA_ERR_NO_MEMORY);
 }
 
 static void on_op_timer(struct timer *t)

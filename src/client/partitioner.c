@@ -10,21 +10,12 @@ static unsigned next_random(kafka_producer_t *p)
 }
 
 /* The k-th partition that has a leader. */
-static int32_t kth_available(kafka_producer_t *p, struct ptopic *t, int32_t k)
+static int32_t kth_available(const struct ptopic *t, int32_t k)
 {
-    struct leader_info leader;
     for (int32_t i = 0; i < t->queues_n; i++)
-        if (cluster_leader(p->cluster, t->name, i, &leader) && leader.leader >= 0 && k-- == 0)
+        if (t->queues[i]->leader->id >= 0 && k-- == 0)
             return i;
     return -1;
-}
-
-static int queue_length(const struct pqueue *q)
-{
-    int n = 0;
-    list_each (it, &q->waiting)
-        n++;
-    return n;
 }
 
 /* Adaptive choice: partitions with shorter queues are likelier (weight = longest + 1 - length). */
@@ -33,47 +24,47 @@ static int32_t choose_by_load(kafka_producer_t *p, struct ptopic *t)
     int longest = 0, shortest = INT32_MAX;
     int64_t total = 0;
     for (int32_t i = 0; i < t->queues_n; i++) {
-        int n = queue_length(t->queues[i]);
+        int n = t->queues[i]->waiting_n;
         longest = n > longest ? n : longest;
         shortest = n < shortest ? n : shortest;
     }
     if (longest == shortest)
         return -1;
     for (int32_t i = 0; i < t->queues_n; i++)
-        total += longest + 1 - queue_length(t->queues[i]);
+        total += longest + 1 - t->queues[i]->waiting_n;
     int64_t at = next_random(p) % total;
     for (int32_t i = 0; i < t->queues_n; i++)
-        if ((at -= longest + 1 - queue_length(t->queues[i])) < 0)
+        if ((at -= longest + 1 - t->queues[i]->waiting_n) < 0)
             return i;
     return -1;
 }
 
-static int32_t choose_sticky(kafka_producer_t *p, struct ptopic *t, int32_t available)
+static int32_t choose_sticky(kafka_producer_t *p, struct ptopic *t)
 {
+    int32_t available = t->available;
     if (t->queues_n == 1)
         return 0;
     int32_t chosen = -1;
     if (available == t->queues_n)
         chosen = choose_by_load(p, t);
     else if (available > 0)
-        chosen = kth_available(p, t, (int32_t)(next_random(p) % (unsigned)available));
+        chosen = kth_available(t, (int32_t)(next_random(p) % (unsigned)available));
     return chosen >= 0 ? chosen : (int32_t)(next_random(p) % (unsigned)t->queues_n);
 }
 
-int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r,
-                           int32_t available)
+int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r)
 {
     if (p->partitioner == PARTITIONER_ROUND_ROBIN) {
         uint32_t n = t->round_robin++;
-        int32_t chosen = available > 0 && available < t->queues_n
-                             ? kth_available(p, t, (int32_t)(n % (uint32_t)available))
+        int32_t chosen = t->available > 0 && t->available < t->queues_n
+                             ? kth_available(t, (int32_t)(n % (uint32_t)t->available))
                              : -1;
         return chosen >= 0 ? chosen : (int32_t)(n % (uint32_t)t->queues_n);
     }
     if (r->key && !p->ignore_keys)
         return (int32_t)((murmur2(r->key, r->key_len) & 0x7fffffff) % (uint32_t)t->queues_n);
     if (t->sticky < 0 || t->sticky >= t->queues_n)
-        t->sticky = choose_sticky(p, t, available);
+        t->sticky = choose_sticky(p, t);
     return t->sticky;
 }
 

@@ -100,6 +100,7 @@ static void producer_free(kafka_producer_t *p)
         free(t);
     }
     hmap_free(&p->topics);
+    producer_free_leaders(p);
     pthread_cond_destroy(&p->room);
     pthread_cond_destroy(&p->progress);
     pthread_mutex_destroy(&p->lock);
@@ -116,7 +117,7 @@ kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t
     client_cond_init(&p->room);
     client_cond_init(&p->progress);
     hmap_init(&p->topics);
-    list_init(&p->active);
+    list_init(&p->leaders);
     list_init(&p->incomplete);
     p->producer_id = -1;
     p->random = (unsigned)clock_mono_ns(clock_real());
@@ -138,10 +139,14 @@ kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t
     return p;
 }
 
-/* Waits for room in buffer.memory. Lock held. */
-static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, int64_t deadline)
+/* Waits for room in buffer.memory; not on the background thread, which alone could make some. Lock
+ * held. */
+static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, int64_t begun_ms)
 {
-    while (p->memory_used + size > p->buffer_memory && !p->closing) {
+    int64_t deadline = begun_ms + p->max_block_ms;
+    while (p->memory_used + size > p->buffer_memory && !p->closing && !p->fatal) {
+        if (executor_on_thread(cluster_executor(p->cluster)))
+            return KAFKA_ERR_QUEUE_FULL;
         p->memory_waiters++;
         sender_wake(p);
         bool in_time = client_cond_wait(&p->room, &p->lock, deadline);
@@ -152,52 +157,78 @@ static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, int64_t deadl
     return p->closing ? KAFKA_ERR_CLOSED : p->fatal;
 }
 
-static kafka_err_t append(kafka_producer_t *p, const kafka_record_t *r, int32_t count,
-                          int32_t available, int64_t timestamp, kafka_delivery_cb cb, void *arg)
+/* The record's topic, if metadata has it and the partition. Lock held. */
+static struct ptopic *known_topic(kafka_producer_t *p, const kafka_record_t *r)
 {
-    struct ptopic *t = producer_topic(p, r->topic, count);
-    if (!t || t->queues_n == 0)
-        return KAFKA_ERR_NO_MEMORY;
-    bool chosen = r->partition < 0;
-    int32_t partition = chosen ? partitioner_choose(p, t, r, available) : r->partition;
-    if (partition >= t->queues_n)
-        return KAFKA_ERR_INVALID_ARG;
-    bool wake;
-    kafka_err_t err = accumulator_append(p, t->queues[partition], r, timestamp, cb, arg, &wake);
+    struct ptopic *t = p->last_topic;
+    if (!t || strcmp(t->name, r->topic) != 0)
+        t = p->last_topic = producer_find_topic(p, r->topic);
+    return t && t->known && r->partition < t->queues_n ? t : NULL;
+}
+
+/* Waits for metadata. Lock held, but not while it waits. */
+static kafka_err_t await_topic(kafka_producer_t *p, const kafka_record_t *r, struct ptopic **out)
+{
+    int32_t count, least = r->partition < 0 ? 0 : r->partition;
+    bool may_wait = !executor_on_thread(cluster_executor(p->cluster));
+    pthread_mutex_unlock(&p->lock);
+    kafka_err_t err =
+        cluster_wait_topic(p->cluster, r->topic, least, may_wait ? p->max_block_ms : 0, &count);
+    pthread_mutex_lock(&p->lock);
     if (err != KAFKA_OK)
         return err;
-    struct pbatch *last = list_entry(t->queues[partition]->waiting.prev, struct pbatch, link);
+    struct ptopic *t = producer_topic(p, r->topic, count);
+    if (!t)
+        return KAFKA_ERR_NO_MEMORY;
+    if (!t->known)
+        cluster_partition_count(p->cluster, r->topic, &t->available);
+    t->known = true;
+    *out = t;
+    return KAFKA_OK;
+}
+
+static kafka_err_t append(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r,
+                          size_t size, int64_t timestamp, struct thunk thunk)
+{
+    bool chosen = r->partition < 0, wake, full;
+    int32_t partition = chosen ? partitioner_choose(p, t, r) : r->partition;
+    kafka_err_t err =
+        accumulator_append(p, t->queues[partition], r, size, timestamp, thunk, &wake, &full);
+    if (err != KAFKA_OK)
+        return err;
     if (chosen && (!r->key || p->ignore_keys))
-        partitioner_appended(p, t, partition, accumulator_record_size(p, r),
-                             accumulator_batch_full(p, last));
+        partitioner_appended(p, t, partition, size, full);
     if (wake)
         sender_wake(p);
     return KAFKA_OK;
 }
 
+/* Lock held. */
+static kafka_err_t send_locked(kafka_producer_t *p, const kafka_record_t *r, size_t size,
+                               int64_t timestamp, struct thunk thunk)
+{
+    struct ptopic *t = known_topic(p, r);
+    bool room = p->memory_used + size <= p->buffer_memory;
+    int64_t begun_ms = t && room ? 0 : client_now_ms();
+    kafka_err_t err = p->closing ? KAFKA_ERR_CLOSED : p->fatal;
+    if (err == KAFKA_OK && !t)
+        err = await_topic(p, r, &t);
+    if (err == KAFKA_OK)
+        err = wait_for_room(p, size, begun_ms);
+    return err == KAFKA_OK ? append(p, t, r, size, timestamp, thunk) : err;
+}
+
 kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
                                 void *arg)
 {
-    int64_t deadline = client_deadline(p->max_block_ms);
-    int32_t available, count = cluster_partition_count(p->cluster, r->topic, &available);
-    if (r->value_len > INT32_MAX || r->key_len > INT32_MAX ||
-        (r->partition < 0 && r->partition != KAFKA_PARTITION_ANY))
+    if (r->value_len > INT32_MAX || r->key_len > INT32_MAX || r->partition < KAFKA_PARTITION_ANY)
         return KAFKA_ERR_INVALID_ARG;
-    if (count <= 0 || r->partition >= count) {
-        kafka_err_t err = cluster_wait_topic(
-            p->cluster, r->topic, r->partition < 0 ? 0 : r->partition, p->max_block_ms, &count);
-        if (err != KAFKA_OK)
-            return err;
-        cluster_partition_count(p->cluster, r->topic, &available);
-    }
-    size_t size = accumulator_record_size(p, r);
+    size_t size = accumulator_record_size(r);
     if (size + BATCH_HEAD > p->max_request_size || size > p->buffer_memory)
         return KERR_MESSAGE_TOO_LARGE;
     int64_t timestamp = r->timestamp >= 0 ? r->timestamp : clock_wall_ms(clock_real());
     pthread_mutex_lock(&p->lock);
-    kafka_err_t err = wait_for_room(p, size, deadline);
-    if (err == KAFKA_OK)
-        err = append(p, r, count, available, timestamp, cb, arg);
+    kafka_err_t err = send_locked(p, r, size, timestamp, (struct thunk){cb, arg, timestamp});
     pthread_mutex_unlock(&p->lock);
     return err;
 }
@@ -225,6 +256,8 @@ kafka_err_t kafka_producer_send_sync(kafka_producer_t *p, const kafka_record_t *
                                      int64_t *offset)
 {
     struct sync_result s = {.offset = -1};
+    if (executor_on_thread(cluster_executor(p->cluster)))
+        return KAFKA_ERR_STATE; /* its outcome would come on this thread */
     pthread_mutex_init(&s.lock, NULL);
     client_cond_init(&s.cond);
     kafka_err_t err = kafka_producer_send(p, record, on_sync, &s);
@@ -251,6 +284,8 @@ kafka_err_t kafka_producer_flush(kafka_producer_t *p, int64_t timeout_ms)
 {
     int64_t deadline = client_deadline(timeout_ms);
     kafka_err_t err = KAFKA_OK;
+    if (executor_on_thread(cluster_executor(p->cluster)))
+        return KAFKA_ERR_STATE;
     pthread_mutex_lock(&p->lock);
     uint64_t last = p->last_number;
     p->flushing++;
@@ -270,14 +305,8 @@ kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const char *topi
 
 static void close_sender(void *arg)
 {
-    kafka_producer_t *p = arg;
-    pthread_mutex_lock(&p->lock);
-    p->fatal =
-        p->fatal ? p->fatal : KAFKA_ERR_CLOSED; /* what comes back from now on is not sent again */
-    pthread_mutex_unlock(&p->lock);
-    executor_timer_stop(cluster_executor(p->cluster), &p->timer);
-    cluster_on_metadata(p->cluster, NULL, NULL);
-    sender_fail_all(p, KAFKA_ERR_CLOSED);
+    sender_stop(arg);
+    outcome_fail_all(arg, KAFKA_ERR_CLOSED);
 }
 
 void kafka_producer_close(kafka_producer_t *p, int64_t timeout_ms)

@@ -1,11 +1,22 @@
 /* producer_private.h - the inside of a producer.
  *
- * THREADS  `lock` guards queues, batches that are still open, memory accounting and states. The
- * background thread (sender) alone touches a batch that is closed for appends, the connections and
- * the producer id. ORDER    Per partition: batches lie in a queue in the order made. With
- * idempotence each gets a sequence number when it is first sent; while some batch of a partition is
- * to be sent again, nothing newer of that partition goes out until all in flight have come back,
- * and batches that return take their old place. So order holds over retries. */
+ * FILES     producer.c       the public face
+ *           accumulator.c    records into batches, a queue of batches per partition
+ *           split.c          a batch that was too large, as several
+ *           queues.c         which queues may go, by their partitions' leaders
+ *           partitioner.c    which partition a record goes to
+ *           sender.c         requests: what goes when, to whom
+ *           outcome.c        answers: done, again, or failed
+ *           idempotence.c    producer id, epochs, sequence numbers
+ * THREADS   `lock` guards all but what is marked. A batch in flight is the background thread's.
+ * ORDER     Per partition, batches lie in a queue in the order of their records. Those that come
+ *           back from a failed request take their old place, and while one of them waits nothing
+ *           newer of the partition goes out until all in flight have come back.
+ * SEQUENCES With idempotence a batch gets its sequence number when it first goes out, and keeps it
+ *           over retries: a broker that has it already says so. Each partition counts under an
+ *           epoch of its own: one that lost its count (a batch was refused, or given up while it
+ * may have been written) waits until none of its batches is in flight, then counts from 0 under a
+ * new epoch; the others take that epoch when none of theirs has a number. */
 #ifndef CLIENT_PRODUCER_PRIVATE_H
 #define CLIENT_PRODUCER_PRIVATE_H
 
@@ -31,6 +42,7 @@ struct pbatch {
     struct list all_link; /* producer.incomplete, oldest first */
     struct pqueue *queue;
     uint64_t number;               /* rises with each batch made: what flush waits for */
+    uint64_t first_record;         /* of the queue's records ever: its place in the queue */
     struct batch_builder *builder; /* NULL once finished */
     struct buf bytes;              /* finished batch */
     struct thunk *thunks;
@@ -40,8 +52,8 @@ struct pbatch {
     int64_t created_ms, retry_at_ms;
     int attempts;
     bool closed; /* no more appends */
+    bool in_flight;
     bool has_sequence;
-    bool maybe_written; /* sent at least once without a clear answer */
     int64_t producer_id;
     int16_t producer_epoch;
     int32_t sequence;
@@ -51,28 +63,41 @@ struct pqueue { /* one partition */
     struct ptopic *topic;
     int32_t partition;
     struct list waiting, in_flight;
-    struct list active_link; /* producer.active while something waits */
+    int waiting_n;
+    uint64_t records; /* ever */
+    struct pleader *leader;
+    struct list link; /* one of the leader's lists, while something waits and may go some time */
+    bool retrying;    /* a batch came back: nothing newer goes until in_flight is empty */
+    /* idempotence.c */
+    bool lost_count;
+    int64_t producer_id; /* of the count; -1: none yet */
+    int16_t producer_epoch;
     int32_t next_sequence;
-    bool retrying; /* a batch came back: send nothing newer until in_flight is empty */
+    int numbered; /* batches that have a sequence and no outcome */
+};
+
+/* The queues of the partitions that one broker leads. */
+struct pleader {
+    struct list link; /* producer.leaders */
+    int32_t id;       /* -1: leader not known */
+    struct list ready;
+    struct list lingering; /* one open batch; in the order of their times */
+    struct list resting;   /* first batch waits for its retry */
 };
 
 struct ptopic {
     struct hnode hnode; /* producer.topics */
     char *name;
+    bool known; /* metadata has it */
     struct pqueue **queues;
     int32_t queues_n;
-    int32_t sticky; /* current partition of records without key, -1 = choose */
+    int32_t available; /* partitions with a leader */
+    int32_t sticky;    /* current partition of records without key, -1 = choose */
     size_t sticky_bytes;
     uint32_t round_robin;
 };
 
-enum idempotence {
-    IDEMPOTENCE_OFF,
-    IDEMPOTENCE_NEEDS_ID,
-    IDEMPOTENCE_ASKING,
-    IDEMPOTENCE_READY,
-    IDEMPOTENCE_DRAIN
-};
+enum idempotence { IDEMPOTENCE_OFF, IDEMPOTENCE_NEEDS_ID, IDEMPOTENCE_ASKING, IDEMPOTENCE_READY };
 
 struct kafka_producer {
     struct cluster *cluster;
@@ -89,7 +114,8 @@ struct kafka_producer {
     pthread_cond_t room;     /* memory came back, or closing */
     pthread_cond_t progress; /* a batch was completed */
     struct hmap topics;
-    struct list active;     /* queues with waiting batches */
+    struct ptopic *last_topic; /* of the last send */
+    struct list leaders;
     struct list incomplete; /* all batches */
     size_t memory_used;
     int memory_waiters, flushing;
@@ -97,53 +123,90 @@ struct kafka_producer {
     bool closing, wake_posted;
     kafka_err_t fatal;
     unsigned random;
-
-    /* sender's */
-    struct task wake_task;
-    struct timer timer;
-    int in_flight_total;
     enum idempotence idempotence;
     int64_t producer_id;
     int16_t producer_epoch;
+
+    /* background thread */
+    struct task wake_task;
+    struct timer timer;
     int id_attempts;
+    int64_t ask_at_ms; /* for a producer id, not before */
+    bool stopped;
 };
 
 /* accumulator.c; `lock` held */
+/* The topic with at least so many queues, made where they are missing. NULL without memory. */
 struct ptopic *producer_topic(kafka_producer_t *p, const char *name, int32_t partitions);
-/* Puts the record into the queue's last batch or a new one. *wake: the sender has something to look
- * at. */
-kafka_err_t accumulator_append(kafka_producer_t *p, struct pqueue *q, const kafka_record_t *r,
-                               int64_t timestamp, kafka_delivery_cb cb, void *arg, bool *wake);
+struct ptopic *producer_find_topic(kafka_producer_t *p, const char *name);
 /* Bytes that the record may take. */
-size_t accumulator_record_size(const kafka_producer_t *p, const kafka_record_t *r);
-bool accumulator_batch_full(const kafka_producer_t *p, const struct pbatch *b);
-/* May the queue's first batch go now? If not, *wait_ms (may shrink) says when to look again. */
-bool accumulator_ready(const kafka_producer_t *p, struct pqueue *q, int64_t now_ms,
-                       int64_t *wait_ms);
-/* A closed batch of more than one record, as several of about batch.size, put in its place. false:
- * cannot be split. */
-bool accumulator_split(kafka_producer_t *p, struct pbatch *b);
-/* Inserts into waiting where its sequence belongs. */
-void accumulator_requeue(kafka_producer_t *p, struct pbatch *b);
+size_t accumulator_record_size(const kafka_record_t *r);
+/* Puts the record, of at most `size` bytes, into the queue's last batch or a new one. *wake: the
+ * sender has something to look at. *full: the batch it went to has no room for more. */
+kafka_err_t accumulator_append(kafka_producer_t *p, struct pqueue *q, const kafka_record_t *r,
+                               size_t size, int64_t timestamp, struct thunk thunk, bool *wake,
+                               bool *full);
+struct pbatch *pbatch_new(kafka_producer_t *p, struct pqueue *q);
+bool pbatch_add_thunk(struct pbatch *b, struct thunk t);
 void pbatch_free(struct pbatch *b);
+/* Back into waiting, where its records belong. */
+void accumulator_requeue(kafka_producer_t *p, struct pbatch *b);
+
+/* split.c; `lock` held. A waiting batch of more than one record, as several of about batch.size,
+ * put in its place. false: cannot be split. */
+bool accumulator_split(kafka_producer_t *p, struct pbatch *b);
+
+/* queues.c; `lock` held */
+/* Puts the queue where its state says. Call it after each change of waiting, in_flight, retrying or
+ * lost_count. */
+void queue_place(kafka_producer_t *p, struct pqueue *q);
+struct pleader *producer_leader(kafka_producer_t *p, int32_t id);
+void producer_free_leaders(kafka_producer_t *p);
+/* What metadata says now of topics and leaders. Takes the lock itself. @thread background */
+void producer_take_metadata(kafka_producer_t *p);
+/* Those whose time has come become ready; *wait_ms shrinks to the next one's. */
+void leader_wake_due(kafka_producer_t *p, struct pleader *l, int64_t now_ms, int64_t *wait_ms);
 
 /* partitioner.c; `lock` held */
-int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r,
-                           int32_t available);
+int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r);
 void partitioner_appended(kafka_producer_t *p, struct ptopic *t, int32_t partition, size_t bytes,
                           bool batch_full);
+
+/* idempotence.c */
+/* May batches go out? Asks for a producer id if there is none. @thread background */
+bool idempotence_ready(kafka_producer_t *p, int64_t *wait_ms);
+/* Gives the batch its number, when it needs one. `lock` held. */
+void idempotence_number(kafka_producer_t *p, struct pbatch *b);
+/* The batch has its outcome, or needs its number no more. `lock` held. */
+void idempotence_done(struct pbatch *b);
+/* The queue's count does not fit the broker's any more. `lock` held. */
+void idempotence_lost(kafka_producer_t *p, struct pqueue *q);
+/* After lost, with nothing in flight: a new count. `lock` held. */
+void idempotence_restart(kafka_producer_t *p, struct pqueue *q);
+
+/* outcome.c; background thread, lock not held */
+struct produce_response;
+struct produce_response_partition_response;
+/* What the answer (NULL: none, as `status` says) means for the batch, which is off all queues. */
+void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
+                    const struct produce_response *answer);
+/* Takes the batch off all lists, gives its memory back, calls the callbacks, frees it. base_offset
+ * -1 on error. message NULL: the code's text. */
+void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
+                      int64_t base_offset, int64_t append_time,
+                      const struct produce_response_partition_response *details);
+/* Fails what waits longer than delivery.timeout.ms; *wait_ms shrinks to the next one's. */
+void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms);
+/* Fails everything that waits. */
+void outcome_fail_all(kafka_producer_t *p, kafka_err_t err);
 
 /* sender.c */
 void sender_init(kafka_producer_t *p);
 /* Makes the sender look at the queues. `lock` held. */
 void sender_wake(kafka_producer_t *p);
-/* On the background thread: fails everything left with `err`. */
-void sender_fail_all(kafka_producer_t *p, kafka_err_t err);
-/* Takes the batch off all lists, gives its memory back, calls the callbacks (without the lock),
- * frees it. Background thread, lock not held. base_offset -1 on error. */
-struct produce_response_partition_response;
-void sender_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
-                     int64_t base_offset, int64_t append_time,
-                     const struct produce_response_partition_response *details);
+/* Looks at them now. @thread background */
+void sender_run(kafka_producer_t *p);
+/* No more requests. @thread background */
+void sender_stop(kafka_producer_t *p);
 
 #endif

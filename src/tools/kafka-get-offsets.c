@@ -154,6 +154,7 @@ int main(int argc, char **argv)
     if (found.n == 0)
         fail("Could not match any topic-partitions with the specified filters");
     qsort(found.v, found.n, sizeof *found.v, by_text);
+    tool_conf_set(conf, "allow.auto.create.topics", "false");
     kafka_consumer_t *consumer = tool_consumer(conf);
     print_offsets(consumer, &found, time, timeout);
     kafka_consumer_close(consumer);

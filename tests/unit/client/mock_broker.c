@@ -119,8 +119,11 @@ static bool serve(struct mock *m, struct mock_conn *c, const uint8_t *frame, siz
     assert_non_null(r.answer);
     list_init(&r.answer->link);
     r.error = step.action == MOCK_ERROR ? step.error : 0;
-    r.answer->held = step.action == MOCK_HOLD;
-    if (step.action != MOCK_DROP && step.action != MOCK_IGNORE)
+    r.answer->held = step.action == MOCK_HOLD || step.action == MOCK_IGNORE;
+    r.answer->for_good = step.action == MOCK_IGNORE;
+    if (step.action == MOCK_IGNORE)
+        answered = true;
+    else if (step.action != MOCK_DROP)
         answered = mock_handle(&r);
     m->seen[r.head.api_key]++;
     pthread_cond_broadcast(&m->changed);
@@ -314,7 +317,8 @@ void mock_release(struct mock *m)
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < m->conns_n; i++)
         list_each (it, &m->conns[i]->answers)
-            list_entry(it, struct mock_answer, link)->held = false;
+            list_entry(it, struct mock_answer, link)->held =
+                list_entry(it, struct mock_answer, link)->for_good;
     pthread_mutex_unlock(&m->lock);
     wake(m);
 }

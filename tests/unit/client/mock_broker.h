@@ -24,7 +24,7 @@ enum mock_action {
     MOCK_DROP,        /* close the connection, do nothing */
     MOCK_DO_AND_DROP, /* do it, then close instead of answering */
     MOCK_HOLD,        /* do it, answer when mock_release is called */
-    MOCK_IGNORE,      /* do nothing, never answer */
+    MOCK_IGNORE,      /* do nothing, never answer; nor what comes behind it on the connection */
     MOCK_FINE,        /* a step that leaves one request alone */
 };
 

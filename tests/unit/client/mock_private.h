@@ -44,7 +44,7 @@ struct mock_topic_state {
 struct mock_answer { /* of one request, in order */
     struct list link;
     struct buf bytes;
-    bool held;
+    bool held, for_good;
     bool on_append; /* goes when something is appended, or at due_ms */
     int64_t due_ms;
 };

@@ -1,0 +1,225 @@
+/* outcome.c - what becomes of batches: done, sent again, or failed. */
+#include <stdio.h>
+
+#include "client/producer_private.h"
+#include "protocol/errors.h"
+#include "protocol/msg/produce.h"
+
+/* ---- the end of a batch ---- */
+
+/* Produce v8: words about single records of a batch that was refused as a whole. */
+static void name_record(const struct produce_response_partition_response *details, int32_t i,
+                        char *out, size_t n)
+{
+    for (int32_t k = 0; k < details->record_errors.n; k++) {
+        struct str said = details->record_errors.v[k].batch_index_error_message;
+        if (details->record_errors.v[k].batch_index == i && said.len > 0) {
+            snprintf(out, n, "%.*s", STR_ARG(said));
+            return;
+        }
+    }
+    snprintf(out, n, "The batch was refused because other records in it are not valid.");
+}
+
+static void call_back(const struct pbatch *b, kafka_err_t err, const char *message,
+                      int64_t base_offset, int64_t append_time,
+                      const struct produce_response_partition_response *details)
+{
+    char own[512];
+    kafka_delivery_t d = {.err = err,
+                          .error_message = message ? message : kafka_err_text(err),
+                          .topic = b->queue->topic->name,
+                          .partition = b->queue->partition,
+                          .offset = -1};
+    bool by_record = err != KAFKA_OK && details && details->record_errors.n > 0;
+    for (int32_t i = 0; i < b->thunks_n; i++) {
+        const struct thunk *t = &b->thunks[i];
+        if (!t->cb)
+            continue;
+        d.timestamp = append_time >= 0 ? append_time : t->timestamp;
+        if (base_offset >= 0)
+            d.offset = base_offset + i;
+        if (by_record) {
+            name_record(details, i, own, sizeof own);
+            d.error_message = own;
+        }
+        t->cb(&d, t->arg);
+    }
+}
+
+void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
+                      int64_t base_offset, int64_t append_time,
+                      const struct produce_response_partition_response *details)
+{
+    call_back(b, err, message, err == KAFKA_OK ? base_offset : -1, append_time, details);
+    pthread_mutex_lock(&p->lock);
+    list_remove(&b->link);
+    list_remove(&b->all_link);
+    idempotence_done(b);
+    queue_place(p, b->queue);
+    p->memory_used -= b->memory;
+    if (p->memory_waiters)
+        pthread_cond_broadcast(&p->room);
+    pthread_cond_broadcast(&p->progress);
+    pthread_mutex_unlock(&p->lock);
+    pbatch_free(b);
+}
+
+static bool expired(const kafka_producer_t *p, const struct pbatch *b, int64_t now_ms)
+{
+    return now_ms - b->created_ms >= p->delivery_timeout_ms;
+}
+
+/* Off its queue, which goes on without it. Lock held. */
+static void give_up(kafka_producer_t *p, struct pbatch *b)
+{
+    struct pqueue *q = b->queue;
+    b->closed = true;
+    list_remove(&b->link);
+    q->waiting_n--;
+    if (b->has_sequence)
+        idempotence_lost(p, q); /* its number stays empty, or was written: nobody knows */
+    idempotence_done(b);
+    queue_place(p, q);
+}
+
+/* The oldest batches come first; those in flight have their request's own limit. */
+void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
+{
+    struct list overdue = LIST_INIT(overdue);
+    pthread_mutex_lock(&p->lock);
+    list_each_safe (it, &p->incomplete) {
+        struct pbatch *b = list_entry(it, struct pbatch, all_link);
+        if (!expired(p, b, now_ms)) {
+            int64_t left = b->created_ms + p->delivery_timeout_ms - now_ms;
+            *wait_ms = left < *wait_ms ? left : *wait_ms;
+            break;
+        }
+        if (b->in_flight)
+            continue;
+        give_up(p, b);
+        list_push_back(&overdue, &b->link);
+    }
+    pthread_mutex_unlock(&p->lock);
+    while (!list_empty(&overdue))
+        outcome_complete(p, list_entry(overdue.next, struct pbatch, link), KAFKA_ERR_TIMED_OUT,
+                         "delivery.timeout.ms is over.", -1, -1, NULL);
+}
+
+void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
+{
+    struct list left = LIST_INIT(left);
+    pthread_mutex_lock(&p->lock);
+    list_each (it, &p->incomplete) {
+        struct pbatch *b = list_entry(it, struct pbatch, all_link);
+        if (b->in_flight)
+            continue;
+        give_up(p, b);
+        list_push_back(&left, &b->link);
+    }
+    pthread_mutex_unlock(&p->lock);
+    while (!list_empty(&left))
+        outcome_complete(p, list_entry(left.next, struct pbatch, link), err, NULL, -1, -1, NULL);
+}
+
+/* ---- answers ---- */
+
+static bool leader_is_stale(kafka_err_t err)
+{
+    return err == KERR_NOT_LEADER_OR_FOLLOWER || err == KERR_LEADER_NOT_AVAILABLE ||
+           err == KERR_FENCED_LEADER_EPOCH || err == KERR_UNKNOWN_TOPIC_OR_PARTITION ||
+           err == KERR_KAFKA_STORAGE_ERROR || err == KERR_UNKNOWN_TOPIC_ID ||
+           err == KERR_REPLICA_NOT_AVAILABLE || err == KAFKA_ERR_TRANSPORT ||
+           err == KAFKA_ERR_TIMED_OUT;
+}
+
+/* Nobody knows whether the broker took the batch. */
+static bool is_unclear(kafka_err_t err)
+{
+    return err == KAFKA_ERR_TRANSPORT || err == KAFKA_ERR_TIMED_OUT ||
+           err == KAFKA_ERR_BAD_RESPONSE;
+}
+
+/* With idempotence: the broker's count is another than ours. */
+static bool is_count_error(kafka_err_t err)
+{
+    return err == KERR_OUT_OF_ORDER_SEQUENCE_NUMBER || err == KERR_UNKNOWN_PRODUCER_ID;
+}
+
+static void send_again(kafka_producer_t *p, struct pbatch *b, kafka_err_t err)
+{
+    struct pqueue *q = b->queue;
+    pthread_mutex_lock(&p->lock);
+    q->retrying = true;
+    accumulator_requeue(p, b);
+    bool split = err == KERR_MESSAGE_TOO_LARGE && accumulator_split(p, b);
+    if (!split) {
+        b->retry_at_ms = executor_now_ms(cluster_executor(p->cluster)) +
+                         cluster_backoff_ms(p->cluster, b->attempts++);
+        /* A batch ahead of it that has not been written explains the error, and heals it. */
+        bool first = q->waiting.next == &b->link && list_empty(&q->in_flight);
+        if (is_count_error(err) && first)
+            idempotence_lost(p, q);
+    }
+    queue_place(p, q);
+    pthread_mutex_unlock(&p->lock);
+    if (leader_is_stale(err))
+        cluster_refresh(p->cluster);
+}
+
+static bool worth_sending_again(kafka_producer_t *p, const struct pbatch *b, kafka_err_t err)
+{
+    if (p->stopped)
+        return false;
+    if (err == KERR_MESSAGE_TOO_LARGE)
+        return b->thunks_n > 1 && b->bytes.len > 0;
+    if (b->attempts >= p->retries || expired(p, b, executor_now_ms(cluster_executor(p->cluster))))
+        return false;
+    return kafka_err_is_retriable(err) || is_unclear(err) ||
+           (b->has_sequence && is_count_error(err));
+}
+
+static void fail(kafka_producer_t *p, struct pbatch *b, kafka_err_t err,
+                 const struct produce_response_partition_response *r)
+{
+    char said[512];
+    bool has_words = r && r->error_message.len > 0;
+    if (has_words)
+        snprintf(said, sizeof said, "%.*s", STR_ARG(r->error_message));
+    pthread_mutex_lock(&p->lock);
+    if (b->has_sequence)
+        idempotence_lost(p, b->queue);
+    pthread_mutex_unlock(&p->lock);
+    outcome_complete(p, b, p->stopped ? KAFKA_ERR_CLOSED : err, has_words ? said : NULL, -1, -1, r);
+}
+
+static const struct produce_response_partition_response *
+find_result(const struct produce_response *m, const struct pbatch *b)
+{
+    for (int32_t i = 0; m && i < m->responses.n; i++) {
+        if (!str_eqz(m->responses.v[i].name, b->queue->topic->name))
+            continue;
+        for (int32_t k = 0; k < m->responses.v[i].partition_responses.n; k++)
+            if (m->responses.v[i].partition_responses.v[k].index == b->queue->partition)
+                return &m->responses.v[i].partition_responses.v[k];
+    }
+    return NULL;
+}
+
+void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
+                    const struct produce_response *answer)
+{
+    const struct produce_response_partition_response *r = find_result(answer, b);
+    kafka_err_t err = client_err_of_status(status);
+    if (status == 0 && p->acks != 0)
+        err = r ? r->error_code : KAFKA_ERR_BAD_RESPONSE;
+    if (err == KAFKA_OK)
+        outcome_complete(p, b, err, NULL, r ? r->base_offset : -1, r ? r->log_append_time_ms : -1,
+                         NULL);
+    else if (err == KERR_DUPLICATE_SEQUENCE_NUMBER) /* written before, where is not said */
+        outcome_complete(p, b, KAFKA_OK, NULL, -1, -1, NULL);
+    else if (worth_sending_again(p, b, err))
+        send_again(p, b, err);
+    else
+        fail(p, b, err, r);
+}
