@@ -157,7 +157,7 @@ static int send_lines(struct sending *s, struct line_reader *reader)
     size_t n;
     int rc = 1, status = 0;
     tool_lines_init(&lines, STDIN_FILENO);
-    while (status == 0) {
+    while (status == 0 && !tool_interrupted()) {
         if (prompt) {
             putchar('>');
             fflush(stdout);
