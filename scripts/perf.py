@@ -48,7 +48,7 @@ class Broker:
         self.pid = self.process.pid
         self.address = None
         for line in self.process.stderr:
-            m = re.search(r"listening on \w+://([^ ]+)", line)
+            m = re.search(r"listening on \w+://(\S+)", line)
             if m:
                 self.address = m.group(1)
             if "] started" in line:
