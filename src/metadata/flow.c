@@ -90,6 +90,14 @@ static void answered(struct store_batch *b)
     run(b->user);
 }
 
+void flow_cancel(struct flow *f, int error)
+{
+    struct flow *last = f;
+    while (last->child)
+        last = last->child;
+    flow_fail(last, error); /* those that called it fail with it */
+}
+
 static void first(struct task *t)
 {
     run(container_of(t, struct flow, task));

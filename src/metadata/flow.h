@@ -44,6 +44,10 @@ struct flow {
 void flow_start(struct flow *f, struct store *store, struct executor *ex, const flow_step *steps,
                 void (*done)(struct flow *f));
 
+/* Fails the flow, and what it called, with `error` (!= 0): no further step runs. It ends when what
+ * it waits for has come: answers, or flow_resume. Not from a step. */
+void flow_cancel(struct flow *f, int error);
+
 /* For steps. */
 
 /* What the step before asked for, answered; empty when it asked for nothing. */

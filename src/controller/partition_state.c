@@ -1,0 +1,302 @@
+/* partition_state.c - states of partitions.
+ *
+ *        NON_EXISTENT --> NEW --> ONLINE <--> OFFLINE --> NON_EXISTENT
+ *                          |                    ^
+ *                          +--------------------+
+ *
+ * NEW            its topic is known; no state node.
+ * ONLINE         the state node names a leader that is live; that broker and the others were told.
+ * OFFLINE        the leader is gone, nobody could be elected (yet), or it is about to be deleted.
+ * NON_EXISTENT   nothing is left but an entry in memory.
+ *
+ * An illegal move is logged and skipped, for that partition only. */
+#include "controller/controller_private.h"
+#include "controller/election.h"
+
+#define BIT(s) (1u << (s))
+
+static const uint8_t legal_from[PARTITION_STATES] = {
+    [PARTITION_NEW] = BIT(PARTITION_NON_EXISTENT),
+    [PARTITION_ONLINE] = BIT(PARTITION_NEW) | BIT(PARTITION_ONLINE) | BIT(PARTITION_OFFLINE),
+    [PARTITION_OFFLINE] = BIT(PARTITION_NEW) | BIT(PARTITION_ONLINE) | BIT(PARTITION_OFFLINE),
+    [PARTITION_NON_EXISTENT] = BIT(PARTITION_OFFLINE),
+};
+
+static bool may_move(struct controller *c, const struct ctl_partition *p, enum partition_state to)
+{
+    if (legal_from[to] & BIT(p->state))
+        return true;
+    say_error(c->component, "partition %.*s-%d cannot go from %s to %s", STR_ARG(p->topic->name),
+              p->number, partition_state_name(p->state), partition_state_name(to));
+    return false;
+}
+
+static void set_state(struct controller *c, struct ctl_partition *p, enum partition_state to)
+{
+    if (logline_enabled(LOGLINE_DEBUG))
+        say_debug(c->component, "partition %.*s-%d %s -> %s", STR_ARG(p->topic->name), p->number,
+                  partition_state_name(p->state), partition_state_name(to));
+    p->state = (uint8_t)to;
+}
+
+void partitions_move(struct controller *c, const struct partition_list *l, enum partition_state to)
+{
+    for (int i = 0; i < l->n; i++)
+        if (may_move(c, l->v[i], to))
+            set_state(c, l->v[i], to);
+}
+
+bool replica_is_online(const struct controller *c, int32_t broker)
+{
+    return context_is_live(&c->ctx, broker);
+}
+
+/* Electing: each partition is an item that is read (unless new), decided, written; a conflict reads
+ * it again. */
+
+enum item_phase { ITEM_OVER, ITEM_NEW, ITEM_READ, ITEM_WRITE };
+
+struct item {
+    struct ctl_partition *partition;
+    enum item_phase phase;
+    struct partition_node node; /* to be written */
+};
+
+static struct item *items_of(struct flow *f)
+{
+    return job_of(f)->items;
+}
+
+static void sort_out(struct flow *f)
+{
+    struct job *j = job_of(f);
+    struct item *items = arena_array(&f->arena, struct item, (size_t)j->partitions.n);
+    if (!items) {
+        flow_fail(f, -ENOMEM);
+        return;
+    }
+    for (int i = 0; i < j->partitions.n; i++) {
+        struct ctl_partition *p = j->partitions.v[i];
+        items[i].partition = p;
+        if (may_move(j->c, p, PARTITION_ONLINE))
+            items[i].phase = p->state == PARTITION_NEW ? ITEM_NEW : ITEM_READ;
+    }
+    j->items = items;
+    j->items_n = j->partitions.n;
+}
+
+/* Fills what an election needs to know; the ISR is the caller's. */
+static bool prepare(struct flow *f, const struct ctl_partition *p, struct election *e,
+                    struct elected *out, int isr_n)
+{
+    int n = p->replicas_n;
+    int32_t *ids = arena_array(&f->arena, int32_t, (size_t)n);
+    bool *online = arena_array(&f->arena, bool, (size_t)n);
+    out->isr = arena_array(&f->arena, int32_t, (size_t)(n + isr_n));
+    if (!ids || !online || !out->isr) {
+        flow_fail(f, -ENOMEM);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        ids[i] = p->replicas[i].broker;
+        online[i] = replica_is_online(controller_of(f), ids[i]);
+    }
+    e->assignment = (struct id_list){ids, n};
+    e->online = online;
+    return true;
+}
+
+static void nobody(struct flow *f, struct item *it)
+{
+    const struct ctl_partition *p = it->partition;
+    say_warn(controller_of(f)->component, "no replica of partition %.*s-%d can lead it",
+             STR_ARG(p->topic->name), p->number);
+    it->phase = ITEM_OVER;
+}
+
+/* The nodes above the state may be there already; the topic's "partitions" is asked for once. */
+static void ask_create(struct flow *f, struct item *it, bool first_of_topic)
+{
+    struct ctl_partition *p = it->partition;
+    struct elected who;
+    struct election e = {.unclean = false};
+    if (!prepare(f, p, &e, &who, 0))
+        return;
+    if (!election_first(&e, &who)) {
+        nobody(f, it);
+        return;
+    }
+    it->node = (struct partition_node){.controller_epoch = controller_of(f)->epoch,
+                                       .leader = who.leader,
+                                       .isr = {who.isr, who.isr_n}};
+    struct str name = p->topic->name;
+    if (first_of_topic)
+        job_ask_fenced(f, store_op_create(path_partitions(&f->arena, name), BYTES_NULL, 0));
+    job_ask_fenced(f, store_op_create(path_partition(&f->arena, name, p->number), BYTES_NULL, 0));
+    struct bytes data = znode_partition_encode(&it->node, &f->arena);
+    struct store_request *r =
+        data.p ? job_ask_fenced(f, store_op_create(path_state(&f->arena, name, p->number), data, 0))
+               : NULL;
+    if (r)
+        r->user = it;
+    else
+        flow_fail(f, -ENOMEM);
+}
+
+static void ask_states(struct flow *f)
+{
+    struct job *j = job_of(f);
+    struct item *items = items_of(f);
+    const struct ctl_topic *last = NULL;
+    for (int i = 0; i < j->items_n && !f->error; i++) {
+        struct item *it = &items[i];
+        struct ctl_partition *p = it->partition;
+        if (it->phase == ITEM_NEW) {
+            ask_create(f, it, p->topic != last);
+            last = p->topic;
+        } else if (it->phase == ITEM_READ) {
+            struct store_request *r =
+                job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
+            if (r)
+                r->user = it;
+        }
+    }
+}
+
+/* The state is in the store: in memory now, and told to the brokers with the round. */
+static void take_over(struct flow *f, struct item *it, int32_t epoch)
+{
+    struct controller *c = controller_of(f);
+    struct ctl_partition *p = it->partition;
+    bool is_new = p->state == PARTITION_NEW;
+    it->phase = ITEM_OVER;
+    if (context_set_known(p, &it->node, epoch)) {
+        flow_fail(f, -ENOMEM);
+        return;
+    }
+    set_state(c, p, PARTITION_ONLINE);
+    for (int i = 0; i < p->replicas_n; i++) {
+        int32_t id = p->replicas[i].broker;
+        if (is_new ? id_list_has(it->node.isr, id) : replica_is_online(c, id))
+            batch_leader_and_isr(c, id, p, is_new);
+    }
+}
+
+static void look_at_create(struct flow *f, struct item *it, const struct store_request *r)
+{
+    int status = job_status(r);
+    if (!status)
+        take_over(f, it, 0);
+    else if (status == -EEXIST) /* an earlier controller had come as far */
+        it->phase = ITEM_READ;
+    else
+        flow_fail(f, status);
+}
+
+static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch)
+{
+    struct controller *c = controller_of(f);
+    struct ctl_partition *p = it->partition;
+    struct elected who;
+    struct election e = {.isr = now->isr};
+    if (now->controller_epoch > c->epoch) {
+        say_error(c->component, "partition %.*s-%d was written by a later controller (epoch %d)",
+                  STR_ARG(p->topic->name), p->number, now->controller_epoch);
+        it->phase = ITEM_OVER;
+        return;
+    }
+    if (!prepare(f, p, &e, &who, now->isr.n))
+        return;
+    if (!election_offline(&e, &who)) {
+        e.unclean = c->o.unclean && c->o.unclean(c->o.arg, p->topic->name);
+        if (!e.unclean || !election_offline(&e, &who)) {
+            context_set_known(p, now, epoch); /* what is told of it is at least what is written */
+            nobody(f, it);
+            return;
+        }
+    }
+    if (who.unclean)
+        say_warn(c->component,
+                 "partition %.*s-%d is led by %d, which was not in sync: data may be lost",
+                 STR_ARG(p->topic->name), p->number, who.leader);
+    it->node = (struct partition_node){.controller_epoch = c->epoch,
+                                       .leader = who.leader,
+                                       .leader_epoch = now->leader_epoch + 1,
+                                       .isr = {who.isr, who.isr_n},
+                                       .recovering = now->recovering || who.unclean};
+    struct store_request *r =
+        job_ask_fenced(f, store_op_set(path_state(&f->arena, p->topic->name, p->number),
+                                       znode_partition_encode(&it->node, &f->arena), epoch));
+    it->phase = ITEM_WRITE;
+    if (r)
+        r->user = it;
+}
+
+static void look_at_read(struct flow *f, struct item *it, const struct store_request *r)
+{
+    struct partition_node now;
+    const struct ctl_partition *p = it->partition;
+    if (!r->status && !znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
+        elect(f, it, &now, r->ops[0].stat.version);
+        return;
+    }
+    say_error(controller_of(f)->component, "the state of partition %.*s-%d is %s",
+              STR_ARG(p->topic->name), p->number, r->status ? "missing" : "malformed");
+    it->phase = ITEM_OVER;
+}
+
+static void decide(struct flow *f)
+{
+    if (!job_answered(f))
+        return;
+    store_batch_each (r, flow_answers(f)) {
+        struct item *it = r->user;
+        if (f->error)
+            return;
+        if (!it) { /* a node above a state: there now, or was before */
+            if (job_status(r) && job_status(r) != -EEXIST)
+                flow_fail(f, job_status(r));
+        } else if (it->phase == ITEM_NEW) {
+            look_at_create(f, it, r);
+        } else {
+            look_at_read(f, it, r);
+        }
+    }
+}
+
+static void look_at_writes(struct flow *f)
+{
+    struct job *j = job_of(f);
+    bool again = false;
+    if (!job_answered(f))
+        return;
+    store_batch_each (r, flow_answers(f)) {
+        struct item *it = r->user;
+        if (!job_status(r))
+            take_over(f, it, job_op(r)->stat.version);
+        else if (job_status(r) == STORE_BAD_VERSION) /* its leader changed the ISR meanwhile */
+            it->phase = ITEM_READ;
+        else
+            it->phase = ITEM_OVER;
+    }
+    for (int i = 0; i < j->items_n; i++)
+        again |= items_of(f)[i].phase == ITEM_READ;
+    if (again)
+        flow_goto(f, ask_states);
+}
+
+static void send(struct flow *f)
+{
+    batch_send(controller_of(f));
+}
+
+static const flow_step elect_steps[] = {sort_out, ask_states, decide, look_at_writes, send, NULL};
+
+void partitions_elect(struct flow *f, struct partition_list l)
+{
+    struct job *j = l.n ? job_new(f) : NULL;
+    if (!j)
+        return;
+    j->partitions = l;
+    job_call(f, j, elect_steps);
+}

@@ -1,0 +1,288 @@
+/* replica_state.c - states of replicas.
+ *
+ *   NON_EXISTENT -> NEW -> ONLINE <-> OFFLINE -> DELETION_STARTED -> DELETION_SUCCESSFUL
+ *        ^                   ^          |  ^            |                     |
+ *        |                   |          v  |            v                     |
+ *        |                   +--- DELETION_INELIGIBLE <-+                     |
+ *        +--------------------------------------------------------------------+
+ *
+ * NEW                  assigned; told only if the partition has a leader already.
+ * ONLINE               leads or follows, as told by LeaderAndIsr.
+ * OFFLINE              was told to stop (if it can hear) and is out of the ISR, unless alone in it.
+ * DELETION_STARTED     was told to delete; its answer decides between the next two.
+ * DELETION_SUCCESSFUL  its folder is gone.
+ * DELETION_INELIGIBLE  its broker is gone or could not delete; its topic waits.
+ * NON_EXISTENT         not assigned any more.
+ *
+ * An illegal move is logged and skipped, for that replica only. */
+#include <stdlib.h>
+
+#include "controller/controller_private.h"
+
+#define BIT(s) (1u << (s))
+
+static const uint8_t legal_from[REPLICA_STATES] = {
+    [REPLICA_NEW] = BIT(REPLICA_NON_EXISTENT),
+    [REPLICA_ONLINE] = BIT(REPLICA_NEW) | BIT(REPLICA_ONLINE) | BIT(REPLICA_OFFLINE) |
+                       BIT(REPLICA_DELETION_INELIGIBLE),
+    [REPLICA_OFFLINE] = BIT(REPLICA_NEW) | BIT(REPLICA_ONLINE) | BIT(REPLICA_OFFLINE) |
+                        BIT(REPLICA_DELETION_INELIGIBLE),
+    [REPLICA_DELETION_STARTED] = BIT(REPLICA_OFFLINE),
+    [REPLICA_DELETION_SUCCESSFUL] = BIT(REPLICA_DELETION_STARTED),
+    [REPLICA_DELETION_INELIGIBLE] = BIT(REPLICA_OFFLINE) | BIT(REPLICA_DELETION_STARTED),
+    [REPLICA_NON_EXISTENT] = BIT(REPLICA_DELETION_SUCCESSFUL),
+};
+
+static bool may_move(struct controller *c, struct ctl_replica_ref r, enum replica_state to)
+{
+    if (legal_from[to] & BIT(r.replica->state))
+        return true;
+    say_error(c->component, "replica %d of partition %.*s-%d cannot go from %s to %s",
+              r.replica->broker, STR_ARG(r.partition->topic->name), r.partition->number,
+              replica_state_name(r.replica->state), replica_state_name(to));
+    return false;
+}
+
+static void set_state(struct controller *c, struct ctl_replica_ref r, enum replica_state to)
+{
+    if (logline_enabled(LOGLINE_DEBUG))
+        say_debug(c->component, "replica %d of partition %.*s-%d %s -> %s", r.replica->broker,
+                  STR_ARG(r.partition->topic->name), r.partition->number,
+                  replica_state_name(r.replica->state), replica_state_name(to));
+    context_set_replica(r.partition, r.replica, to);
+}
+
+/* false: the move is not to be made. */
+static bool act(struct controller *c, struct ctl_replica_ref r, enum replica_state to)
+{
+    struct ctl_partition *p = r.partition;
+    int32_t id = r.replica->broker;
+    switch (to) {
+    case REPLICA_NEW:
+        if (p->known && p->leader == id) {
+            say_error(c->component, "replica %d of %.*s-%d cannot be new: it leads", id,
+                      STR_ARG(p->topic->name), p->number);
+            return false;
+        }
+        if (p->known)
+            batch_leader_and_isr(c, id, p, true);
+        return true;
+    case REPLICA_ONLINE:
+        if (r.replica->state != REPLICA_NEW && p->known)
+            batch_leader_and_isr(c, id, p, false);
+        return true;
+    case REPLICA_DELETION_STARTED:
+        batch_stop(c, id, p, true);
+        return true;
+    default:
+        return true;
+    }
+}
+
+void replicas_move(struct controller *c, const struct replica_list *l, enum replica_state to)
+{
+    for (int i = 0; i < l->n; i++)
+        if (may_move(c, l->v[i], to) && act(c, l->v[i], to))
+            set_state(c, l->v[i], to);
+    batch_send(c);
+}
+
+/* Going offline: broker by broker, since taking two replicas out of one ISR takes two writes. Each
+ * partition is an item that is read, decided, written; a conflict reads it again. */
+
+enum item_phase { ITEM_OVER, ITEM_READ, ITEM_WRITE };
+
+struct item {
+    struct ctl_replica_ref ref;
+    enum item_phase phase;
+    struct partition_node node; /* to be written */
+};
+
+static struct item *items_of(struct flow *f)
+{
+    return job_of(f)->items;
+}
+
+static int by_broker(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    int32_t i = x->ref.replica->broker, k = y->ref.replica->broker;
+    if (i != k)
+        return i < k ? -1 : 1;
+    const struct ctl_partition *p = x->ref.partition, *q = y->ref.partition;
+    if (p->topic != q->topic)
+        return p->topic->order < q->topic->order ? -1 : 1;
+    return (p->number > q->number) - (p->number < q->number);
+}
+
+static void sort_out(struct flow *f)
+{
+    struct job *j = job_of(f);
+    struct item *items = arena_array(&f->arena, struct item, (size_t)j->replicas.n);
+    if (!items) {
+        flow_fail(f, -ENOMEM);
+        return;
+    }
+    for (int i = 0; i < j->replicas.n; i++)
+        if (may_move(j->c, j->replicas.v[i], REPLICA_OFFLINE))
+            items[j->items_n++] = (struct item){j->replicas.v[i], ITEM_READ, {0}};
+    if (j->items_n)
+        qsort(items, (size_t)j->items_n, sizeof(*items), by_broker);
+    j->items = items;
+    j->at = 0;
+}
+
+/* End of the items of the broker that is worked on. */
+static int group_end(struct flow *f)
+{
+    struct job *j = job_of(f);
+    int end = j->at;
+    while (end < j->items_n &&
+           items_of(f)[end].ref.replica->broker == items_of(f)[j->at].ref.replica->broker)
+        end++;
+    return end;
+}
+
+static void stop_them(struct flow *f)
+{
+    struct job *j = job_of(f);
+    for (int i = 0; i < j->items_n; i++)
+        batch_stop(j->c, items_of(f)[i].ref.replica->broker, items_of(f)[i].ref.partition, false);
+}
+
+static void ask_states(struct flow *f)
+{
+    struct job *j = job_of(f);
+    int end = group_end(f);
+    for (int i = j->at; i < end; i++) {
+        struct item *it = &items_of(f)[i];
+        struct ctl_partition *p = it->ref.partition;
+        if (it->phase != ITEM_READ)
+            continue;
+        if (!p->known) {
+            batch_metadata(j->c, p);
+            it->phase = ITEM_OVER;
+            continue;
+        }
+        struct store_request *r =
+            job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
+        if (r)
+            r->user = it;
+    }
+}
+
+/* The others are told what the store holds, changed or not. */
+static void tell_others(struct flow *f, struct item *it, const struct partition_node *node,
+                        int32_t epoch)
+{
+    struct controller *c = controller_of(f);
+    struct ctl_partition *p = it->ref.partition;
+    it->phase = ITEM_OVER;
+    if (context_set_known(p, node, epoch)) {
+        flow_fail(f, -ENOMEM);
+        return;
+    }
+    if (p->topic->deleting)
+        return;
+    for (int i = 0; i < p->replicas_n; i++)
+        if (p->replicas[i].broker != it->ref.replica->broker)
+            batch_leader_and_isr(c, p->replicas[i].broker, p, false);
+}
+
+/* Out of the ISR, unless it would be empty; nobody leads if it did. */
+static void take_out(struct flow *f, struct item *it, const struct partition_node *now,
+                     int32_t epoch)
+{
+    struct ctl_partition *p = it->ref.partition;
+    int32_t id = it->ref.replica->broker;
+    it->node = *now;
+    it->node.controller_epoch = controller_of(f)->epoch;
+    it->node.leader_epoch++;
+    if (now->leader == id)
+        it->node.leader = -1;
+    if (now->isr.n > 1) {
+        int32_t *left = arena_array(&f->arena, int32_t, (size_t)now->isr.n);
+        it->node.isr = (struct id_list){left, 0};
+        for (int i = 0; left && i < now->isr.n; i++)
+            if (now->isr.v[i] != id)
+                left[it->node.isr.n++] = now->isr.v[i];
+        if (!left)
+            flow_fail(f, -ENOMEM);
+    }
+    struct store_request *r =
+        job_ask_fenced(f, store_op_set(path_state(&f->arena, p->topic->name, p->number),
+                                       znode_partition_encode(&it->node, &f->arena), epoch));
+    it->phase = ITEM_WRITE;
+    if (r)
+        r->user = it;
+}
+
+static void decide(struct flow *f)
+{
+    struct controller *c = controller_of(f);
+    if (!job_answered(f))
+        return;
+    store_batch_each (r, flow_answers(f)) {
+        struct item *it = r->user;
+        struct ctl_partition *p = it->ref.partition;
+        struct partition_node now;
+        if (r->status || znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
+            say_error(c->component, "the state of partition %.*s-%d is %s", STR_ARG(p->topic->name),
+                      p->number, r->status ? "missing" : "malformed");
+            it->phase = ITEM_OVER;
+        } else if (now.controller_epoch > c->epoch) {
+            say_error(c->component,
+                      "partition %.*s-%d was written by a later controller (epoch %d)",
+                      STR_ARG(p->topic->name), p->number, now.controller_epoch);
+            it->phase = ITEM_OVER;
+        } else if (id_list_has(now.isr, it->ref.replica->broker)) {
+            take_out(f, it, &now, r->ops[0].stat.version);
+        } else {
+            tell_others(f, it, &now, r->ops[0].stat.version);
+        }
+    }
+}
+
+static void look_at_writes(struct flow *f)
+{
+    struct job *j = job_of(f);
+    bool again = false;
+    if (!job_answered(f))
+        return;
+    store_batch_each (r, flow_answers(f)) {
+        struct item *it = r->user;
+        if (!job_status(r)) {
+            tell_others(f, it, &it->node, job_op(r)->stat.version);
+        } else {
+            it->phase = job_status(r) == STORE_BAD_VERSION ? ITEM_READ : ITEM_OVER;
+            again |= it->phase == ITEM_READ;
+        }
+    }
+    if (again) {
+        flow_goto(f, ask_states);
+        return;
+    }
+    int end = group_end(f);
+    for (int i = j->at; i < end; i++)
+        set_state(j->c, items_of(f)[i].ref, REPLICA_OFFLINE);
+    j->at = end;
+    if (j->at < j->items_n)
+        flow_goto(f, ask_states);
+}
+
+static void send(struct flow *f)
+{
+    batch_send(controller_of(f));
+}
+
+static const flow_step offline_steps[] = {sort_out,       stop_them, ask_states, decide,
+                                          look_at_writes, send,      NULL};
+
+void replicas_go_offline(struct flow *f, struct replica_list l)
+{
+    struct job *j = l.n ? job_new(f) : NULL;
+    if (!j)
+        return;
+    j->replicas = l;
+    job_call(f, j, offline_steps);
+}
