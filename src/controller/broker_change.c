@@ -4,12 +4,17 @@
 
 #include "controller/controller_private.h"
 
+static void read_node_later(struct controller *c, const struct ctl_broker *b)
+{
+    struct job *j = controller_event(c, &event_broker_modified);
+    if (j)
+        j->broker = b->id;
+}
+
 static void node_changed(struct store_watch *w)
 {
     struct ctl_broker *b = container_of(w, struct ctl_broker, watch);
-    struct job *j = controller_event(b->owner, &event_broker_modified);
-    if (j)
-        j->broker = b->id;
+    read_node_later(b->owner, b);
 }
 
 void broker_begin(struct controller *c, struct ctl_broker *b)
@@ -20,6 +25,7 @@ void broker_begin(struct controller *c, struct ctl_broker *b)
         say_error(c->component, "broker %d cannot be reached", b->id);
     controller_watch_on(c, &b->watch, b->path, false, node_changed);
     b->watched = true;
+    read_node_later(c, b); /* arms the watch, and finds what has changed since it was read */
 }
 
 void broker_end(struct controller *c, struct ctl_broker *b)
@@ -193,7 +199,7 @@ static void read_brokers(struct flow *f)
         return;
     }
     for (int i = 0; i < r->ops[0].names_n; i++)
-        job_ask(f, store_op_get(path_broker(&f->arena, atoi(r->ops[0].names[i])), true));
+        job_ask(f, store_op_get(path_broker(&f->arena, atoi(r->ops[0].names[i])), false));
 }
 
 bool broker_in_answer(struct flow *f, const struct store_request *r, struct broker_info *info)

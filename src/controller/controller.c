@@ -3,8 +3,8 @@
  *
  * QUEUE    one event at a time, to its end; the next begins from a task of its own, so that posted
  *          watches and answers are seen in between.
- * EXPIRY   (session) queued events are dropped, the one under way is cancelled, and the controller
- *          resigns as soon as it has ended; the new session registers the broker and elects.
+ * EXPIRY   (session) queued events are dropped, the one under way is cancelled, the controller
+ *          resigns; the new session registers the broker and elects.
  * STOP     as an expiry, for good. The memory goes with the last reference: an event under way, a
  *          request at a channel, a posted task. */
 #include "controller/controller.h"
@@ -105,13 +105,14 @@ static void clear_queue(struct controller *c)
         job_free(list_entry(at, struct job, link));
 }
 
-static void begin_next(struct controller *c);
-
-/* An expiry or the stop, once nothing is under way. */
-static void end_life(struct controller *c)
+/* An expiry or the stop. No step of the event under way runs any more, so what it works on may go;
+ * it ends when the store has answered it. */
+static void end_life(struct controller *c, int error, const char *why)
 {
-    c->expired = false;
-    controller_resign(c, c->stopping ? "shutdown" : "the session has expired");
+    clear_queue(c);
+    if (c->current)
+        flow_cancel(&c->current->flow, error);
+    controller_resign(c, why);
 }
 
 static void after_failure(struct controller *c, const struct event_kind *kind, int error)
@@ -134,6 +135,8 @@ static void after_failure(struct controller *c, const struct event_kind *kind, i
     }
 }
 
+static void begin_next(struct controller *c);
+
 static void event_over(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -143,16 +146,13 @@ static void event_over(struct flow *f)
     c->current = NULL;
     job_free(j);
     batch_clear(c);
-    if (c->expired || c->stopping) {
-        end_life(c);
-    } else {
+    if (!c->stopping) {
         if (error)
             after_failure(c, kind, error);
         if (kind == &event_elect)
             first_election_over(c);
-    }
-    if (!c->stopping)
         begin_next(c);
+    }
     controller_unref(c);
 }
 
@@ -206,12 +206,7 @@ static void session_changed(void *arg, enum store_session state)
     if (c->stopping)
         return;
     if (state == STORE_EXPIRED) {
-        clear_queue(c);
-        c->expired = true;
-        if (c->current)
-            flow_cancel(&c->current->flow, -ESTALE);
-        else
-            end_life(c);
+        end_life(c, -ESTALE, "the session has expired");
     } else if (state == STORE_CONNECTED) {
         controller_event(c, &event_register_and_elect);
     }
@@ -256,13 +251,9 @@ void controller_stop(struct controller *c)
     if (!c)
         return;
     c->stopping = true;
-    clear_queue(c);
     store_unwatch(c->o.store, &c->controller_watch);
     store_off_session(c->o.store, session_changed, c);
-    if (c->current)
-        flow_cancel(&c->current->flow, -ECANCELED);
-    else
-        end_life(c);
+    end_life(c, -ECANCELED, "shutdown");
     controller_unref(c);
 }
 

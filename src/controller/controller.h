@@ -38,8 +38,9 @@ struct controller_options {
 /* @thread any */
 int controller_start(const struct controller_options *o, struct controller **out);
 /* Acts no more and closes the channels; memory goes when what is under way at the store and the
- * channels has been answered, so ex must run until both are closed. The nodes /controller and
- * /controller_epoch stay: the session's end removes the former. @thread ex's */
+ * channels has been answered, so ex must run until both are closed. Before the store is closed. The
+ * nodes /controller and /controller_epoch stay: the session's end removes the former. Not from the
+ * callbacks above. @thread ex's */
 void controller_stop(struct controller *c);
 bool controller_is_active(const struct controller *c); /* @thread any, until stop */
 

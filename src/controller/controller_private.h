@@ -33,7 +33,6 @@ struct controller {
     struct list queue; /* of struct job */
     struct job *current;
     struct task start_task;
-    bool expired; /* resign as soon as the event under way has ended */
 
     /* Who leads. */
     atomic_bool active;

@@ -85,9 +85,9 @@ static void read_nodes(struct flow *f)
         return;
     }
     for (int i = 0; i < brokers->ops[0].names_n; i++)
-        job_ask(
-            f, store_op_get(
-                   arena_printf(&f->arena, PATH_BROKER_IDS "/%s", brokers->ops[0].names[i]), true));
+        job_ask(f, store_op_get(
+                       arena_printf(&f->arena, PATH_BROKER_IDS "/%s", brokers->ops[0].names[i]),
+                       false));
     for (int i = 0; i < topics->ops[0].names_n; i++)
         topic_begin(f, str_of(topics->ops[0].names[i]));
     c->topics_as_of = topics->ops[0].as_of;

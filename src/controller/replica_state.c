@@ -184,6 +184,7 @@ static void tell_others(struct flow *f, struct item *it, const struct partition_
     }
     if (p->topic->deleting)
         return;
+    batch_metadata(c, p); /* also when there are no others */
     for (int i = 0; i < p->replicas_n; i++)
         if (p->replicas[i].broker != it->ref.replica->broker)
             batch_leader_and_isr(c, p->replicas[i].broker, p, false);

@@ -40,7 +40,8 @@ struct ctl_topic *topic_begin(struct flow *f, struct str name)
         return NULL;
     }
     topic_watch(c, t);
-    struct store_request *r = job_ask(f, store_op_get(t->path, true));
+    /* the path is not t's own: t may go while the store still looks for it */
+    struct store_request *r = job_ask(f, store_op_get(path_topic(&f->arena, t->name), true));
     if (r)
         r->user = t;
     return t;
@@ -106,7 +107,8 @@ void topic_ask_ids(struct flow *f, const struct topic_list *l)
         if (!uuid_is_zero(t->id) || t->moving)
             continue;
         t->id = uuid_random();
-        job_ask_fenced(f, store_op_set(t->path, node_of(f, t), STORE_ANY_VERSION));
+        job_ask_fenced(
+            f, store_op_set(path_topic(&f->arena, t->name), node_of(f, t), STORE_ANY_VERSION));
     }
 }
 
@@ -243,7 +245,7 @@ static void read_node(struct flow *f)
 {
     struct ctl_topic *t = topic_of(job_of(f));
     if (t)
-        job_ask(f, store_op_get(t->path, true));
+        job_ask(f, store_op_get(path_topic(&f->arena, t->name), true));
     else
         flow_end(f);
 }
@@ -273,7 +275,8 @@ static void take_node(struct flow *f)
     if (!has_more(t, &node))
         return;
     if (t->deleting) { /* a topic on its way out does not grow */
-        job_ask_fenced(f, store_op_set(t->path, node_of(f, t), STORE_ANY_VERSION));
+        job_ask_fenced(
+            f, store_op_set(path_topic(&f->arena, t->name), node_of(f, t), STORE_ANY_VERSION));
         return;
     }
     int before = t->partitions_n;

@@ -161,7 +161,7 @@ static void delete_topics(struct flow *f)
     replicas_move(controller_of(f), &plan->gone, REPLICA_NON_EXISTENT);
     for (int i = 0; i < plan->over.n; i++) {
         topic_unwatch(controller_of(f), plan->over.v[i]);
-        job_add_path(f, &paths, plan->over.v[i]->path);
+        job_add_path(f, &paths, path_topic(&f->arena, plan->over.v[i]->name));
     }
     delete_trees(f, paths);
 }
@@ -228,6 +228,9 @@ static void queue_marked(struct flow *f)
         if (!t || !c->o.delete_topics) {
             say_info(c->component, "mark of topic %.*s is removed: %s", STR_ARG(name),
                      t ? "deletion is not enabled" : "no such topic");
+            if (!t) /* an earlier controller may have come no further than the topic's own node */
+                job_ask_fenced(
+                    f, store_op_delete(path_topic_config(&f->arena, name), STORE_ANY_VERSION));
             job_ask_fenced(f,
                            store_op_delete(path_delete_topic(&f->arena, name), STORE_ANY_VERSION));
         } else if (!t->deleting) {

@@ -173,8 +173,6 @@ static void session_changed(void *arg, enum store_session state);
 
 static void free_all(struct config_changes *c)
 {
-    store_unwatch(c->o.store, &c->watch);
-    store_off_session(c->o.store, session_changed, c);
     for (struct list *at; (at = list_pop(&c->seen));)
         free(list_entry(at, struct notice, link));
     c->o.closed(c->o.arg);
@@ -187,7 +185,7 @@ static void round_over(struct flow *f)
     c->busy = false;
     list_init(&c->entities); /* they go with the flow's arena */
     hmap_free(&c->by_path);
-    if (f->error && f->error != -ESTALE)
+    if (f->error && f->error != -ESTALE && !c->closing)
         say_error(component, "reading notices: %s", strerror(-f->error));
     if (c->closing)
         free_all(c);
@@ -221,7 +219,7 @@ static void start(struct task *t)
     struct config_changes *c = container_of(t, struct config_changes, start_task);
     c->start_posted = false;
     if (c->closing)
-        config_changes_close(c);
+        free_all(c);
     else
         begin_round(c);
 }
@@ -261,6 +259,10 @@ void config_changes_start(struct config_changes *c)
 void config_changes_close(struct config_changes *c)
 {
     c->closing = true;
-    if (!c->busy && !c->start_posted)
+    store_unwatch(c->o.store, &c->watch);
+    store_off_session(c->o.store, session_changed, c);
+    if (c->busy)
+        flow_cancel(&c->flow, -ECANCELED);
+    else if (!c->start_posted)
         free_all(c);
 }

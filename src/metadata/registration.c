@@ -25,7 +25,7 @@ struct broker_registrar {
     int own_sessions_n;
     struct store_watch watch; /* of the node, while it is another's */
     struct timer timer;
-    bool waiting, gave_up;
+    bool busy, waiting, gave_up, closing;
     bool changed; /* the node, since it was looked at */
     void (*done)(void *arg, int status, int64_t epoch);
     void *arg;
@@ -195,11 +195,20 @@ static void waited_enough(struct timer *t)
     go_on(g);
 }
 
+static void free_all(struct broker_registrar *g)
+{
+    arena_free(&g->arena);
+    free(g);
+}
+
 static void flow_done(struct flow *f)
 {
     struct broker_registrar *g = registrar_of(f);
     executor_timer_stop(g->o.ex, &g->timer);
+    g->busy = false;
     g->done(g->arg, f->error, f->error ? -1 : atomic_load(&g->epoch));
+    if (g->closing)
+        free_all(g);
 }
 
 /* Copies what `self` borrows. */
@@ -255,8 +264,13 @@ void broker_registrar_free(struct broker_registrar *g)
     if (!g)
         return;
     store_unwatch(g->o.store, &g->watch);
-    arena_free(&g->arena);
-    free(g);
+    if (!g->busy) {
+        free_all(g);
+        return;
+    }
+    g->closing = true;
+    flow_cancel(&g->flow, -ECANCELED);
+    go_on(g);
 }
 
 void broker_registrar_register(struct broker_registrar *g,
@@ -265,6 +279,7 @@ void broker_registrar_register(struct broker_registrar *g,
     g->done = done;
     g->arg = arg;
     g->waiting = g->gave_up = g->changed = false;
+    g->busy = true;
     flow_start(&g->flow, g->o.store, g->o.ex, steps, flow_done);
 }
 

@@ -22,7 +22,8 @@ struct broker_registrar_options {
     int64_t wait_ms;
 };
 int broker_registrar_new(const struct broker_registrar_options *o, struct broker_registrar **out);
-/* Only when nothing is under way. The node stays; the session takes it along. */
+/* The node stays; the session takes it along. A registration under way is given up (-ECANCELED);
+ * memory goes when what it asked is answered. Before the store is closed. */
 void broker_registrar_free(struct broker_registrar *r);
 
 /* status: 0 and the new epoch; -EEXIST the id is taken; -EADDRINUSE another broker advertises one
