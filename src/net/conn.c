@@ -28,11 +28,11 @@ void conn_say(const struct conn *c, int level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    snprintf(component, sizeof(component), "SocketServer listener=%s", c->listener);
+    snprintf(component, sizeof(component), "SocketServer listener=%s", c->listener->name);
     logline(level, component, "%s", text);
 }
 
-struct conn *conn_new(struct net_shard *sh, const char *listener, int fd,
+struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from)
 {
     struct conn *c = calloc(1, sizeof(*c));
@@ -57,6 +57,7 @@ struct conn *conn_new(struct net_shard *sh, const char *listener, int fd,
     list_init(&c->hungry);
     net_server_ref(s);
     atomic_fetch_add(&s->connections, 1);
+    atomic_fetch_add(&listener->connections, 1);
     return c;
 }
 
@@ -81,6 +82,7 @@ static void give_back_slot(struct conn *c)
     c->state = CONN_CLOSED;
     c->transport.ops->close(&c->transport);
     ip_count_drop(&s->ips, &c->ip);
+    atomic_fetch_sub(&c->listener->connections, 1);
     atomic_fetch_sub(&s->connections, 1);
     listeners_slot_free(s);
 }
@@ -289,7 +291,7 @@ const char *conn_peer_host(const struct conn *c)
 
 const char *conn_listener_name(const struct conn *c)
 {
-    return c->listener;
+    return c->listener->name;
 }
 
 uint64_t conn_id(const struct conn *c)

@@ -3,12 +3,15 @@
  * A listening socket is polled like any other; each wake accepts a bounded number, so that a storm
  * of connections does not starve those that reactor 0 serves itself.
  *
- * LIMITS  max_connections: accepting pauses, further clients wait in the kernel's backlog until a
- * slot is free. Per address: the excess connection is accepted and closed. No descriptors left: one
- * kept in reserve is closed to accept and close the connection that waits (its client learns of it
- * at once, and the socket does not stay readable), then accepting rests a little. */
+ * LIMITS  (admission.c) Numbers over all and of one listener: accepting pauses, further clients
+ * wait in the kernel's backlog until a slot is free. Rates of these: accepting pauses for a time.
+ * Per address: the excess connection is accepted and closed, or, when it comes too soon after
+ * others, held and closed later. No descriptors left: one kept in reserve is closed to accept and
+ * close the connection that waits (its client learns of it at once, and the socket does not stay
+ * readable), then accepting rests a little. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +52,7 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
     l->fd = l->reserve_fd = -1;
     timer_init(&l->backoff, on_backoff);
     int err = -ENOMEM;
-    if (!(l->name = strdup(name)))
+    if (!(l->name = strdup(name)) || !(l->limits = admission_listener_new(&s->admission, name)))
         goto fail;
     if ((err = sock_listen(host, port, s->limits.backlog, s->limits.receive_buffer)) < 0)
         goto fail;
@@ -93,23 +96,29 @@ static void pause_polling(struct listener *l)
     l->polling = false;
 }
 
-static void back_off(struct listener *l)
+static void back_off(struct listener *l, int64_t ms)
 {
     pause_polling(l);
-    executor_timer_start(executor_of(l), &l->backoff, BACKOFF_MS);
+    executor_timer_start(executor_of(l), &l->backoff, ms);
+}
+
+static bool slot_available(const struct listener *l)
+{
+    struct net_server *s = l->server;
+    return admission_slot_free(&s->admission, l->limits, atomic_load(&l->connections),
+                               atomic_load(&s->connections));
 }
 
 /* Is there a slot? If not, polling is paused until one is. */
 static bool slot_free(struct listener *l)
 {
     struct net_server *s = l->server;
-    int max = s->limits.max_connections;
-    while (atomic_load(&s->connections) >= max) {
+    while (!slot_available(l)) {
         int on = ACCEPT_ON;
         atomic_compare_exchange_strong(&s->accepting, &on, ACCEPT_PAUSED);
         /* A connection that closed just before saw ACCEPT_ON and posted nothing. */
         int paused = ACCEPT_PAUSED;
-        if (atomic_load(&s->connections) >= max ||
+        if (!slot_available(l) ||
             !atomic_compare_exchange_strong(&s->accepting, &paused, ACCEPT_ON)) {
             pause_polling(l);
             return false;
@@ -120,9 +129,51 @@ static bool slot_free(struct listener *l)
     return true;
 }
 
+/* Is it not too soon for another? If it is, polling is paused for as long as it takes. */
+static bool rate_allows(struct listener *l)
+{
+    if (l->counted)
+        return true;
+    l->counted = true;
+    int64_t ms =
+        admission_new_ms(&l->server->admission, l->limits, executor_now_ms(executor_of(l)));
+    if (ms > 0)
+        back_off(l, ms);
+    return ms == 0;
+}
+
 static void on_open(struct task *t)
 {
     conn_open(container_of(t, struct conn, open));
+}
+
+static void say_refused(const struct listener *l, int level, const struct sockaddr_storage *from,
+                        const char *why)
+{
+    char host[SOCK_HOST_MAX], name[SOCK_NAME_MAX];
+    sock_text(from, host, name);
+    logline(level, "SocketServer", "listener %s: closing connection of %s: %s", l->name, name, why);
+}
+
+/* May the address have one more? If not, the socket is gone. */
+static bool address_allows(struct listener *l, int fd, const struct sockaddr_storage *from)
+{
+    struct net_server *s = l->server;
+    struct in6_addr ip = sock_ip(from);
+    int64_t ms = admission_ip_ms(&s->admission, &ip, executor_now_ms(executor_of(l)));
+    if (ms > 0) {
+        say_refused(l, LOGLINE_DEBUG, from, "too soon after others (connection_creation_rate)");
+        held_socks_add(&s->held, fd, ms);
+        return false;
+    }
+    int max = admission_max_per_ip(&s->admission, &ip);
+    if (ip_count_add(&s->ips, &ip, max))
+        return true;
+    char why[80];
+    snprintf(why, sizeof(why), "the address has %d already (max.connections.per.ip)", max);
+    say_refused(l, LOGLINE_INFO, from, why);
+    close(fd);
+    return false;
 }
 
 /* Takes the socket. */
@@ -130,28 +181,24 @@ static void admit(struct listener *l, int fd, const struct sockaddr_storage *fro
 {
     struct net_server *s = l->server;
     struct in6_addr ip = sock_ip(from);
-    if (!ip_count_add(&s->ips, &ip, s->limits.max_connections_per_ip)) {
-        char host[SOCK_HOST_MAX], name[SOCK_NAME_MAX];
-        sock_text(from, host, name);
-        logline(LOGLINE_INFO, "SocketServer",
-                "listener %s: closing connection of %s: the address has %d already "
-                "(max.connections.per.ip)",
-                l->name, name, s->limits.max_connections_per_ip);
-        close(fd);
+    if (!address_allows(l, fd, from))
         return;
-    }
     sock_tune(fd, s->limits.send_buffer, s->limits.receive_buffer);
     struct net_shard *sh = &s->shards[reactor_index(reactor_pool_next(s->pool))];
-    struct conn *c = conn_new(sh, l->name, fd, from);
+    struct conn *c = conn_new(sh, l, fd, from);
     if (!c) {
         ip_count_drop(&s->ips, &ip);
         say(l, LOGLINE_ERROR, "closing a new connection", "out of memory");
-    } else if (executor_on_thread(shard_executor(sh))) {
+        return;
+    }
+    if (executor_on_thread(shard_executor(sh))) {
         conn_open(c);
     } else {
         task_init(&c->open, on_open);
         executor_post(shard_executor(sh), &c->open);
     }
+    if (admission_exceeded(&s->admission, atomic_load(&s->connections)))
+        net_server_shed(s); /* this listener is exempt: others make room */
 }
 
 /* Out of descriptors: lets the client that waits go. */
@@ -192,19 +239,19 @@ static bool accept_failed(struct listener *l, int err)
     l->told = true;
     if (err == EMFILE || err == ENFILE)
         shed(l);
-    back_off(l);
+    back_off(l, BACKOFF_MS);
     return false;
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct listener *l = poll->data;
-    for (int i = 0; i < ACCEPT_BATCH && slot_free(l); i++) {
+    for (int i = 0; i < ACCEPT_BATCH && slot_free(l) && rate_allows(l); i++) {
         struct sockaddr_storage from = {0};
         socklen_t n = sizeof(from);
         int fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            l->told = false;
+            l->told = l->counted = false;
             admit(l, fd, &from);
         } else if (!accept_failed(l, errno)) {
             return;

@@ -25,6 +25,8 @@ struct net_limits net_limits_default(void)
         .receive_buffer = 100 << 10,
         .arena_cap = 64 << 20,
         .backlog = 50,
+        .rate_samples = 11,
+        .rate_sample_ms = 1000,
     };
 }
 
@@ -46,6 +48,7 @@ static void on_accept_all(struct task *t)
 static void on_close_all(struct task *t)
 {
     struct net_server *s = container_of(t, struct net_server, close_all);
+    held_socks_end(&s->held);
     s->listeners_open = 1; /* this loop itself, so that the count cannot end early */
     list_each (it, &s->listeners) {
         s->listeners_open++;
@@ -78,6 +81,63 @@ void listeners_slot_free(struct net_server *s)
         post_to_reactor_0(s, &s->accept_resume);
 }
 
+int net_server_set_admission(struct net_server *s, const struct net_admission *limits)
+{
+    int err = admission_set(&s->admission, limits);
+    if (err)
+        return err;
+    listeners_slot_free(s);
+    if (admission_exceeded(&s->admission, atomic_load(&s->connections)))
+        net_server_shed(s);
+    return 0;
+}
+
+int net_server_set_ip_rate(struct net_server *s, const struct in6_addr *ip, double rate)
+{
+    return admission_set_ip_rate(&s->admission, ip, rate);
+}
+
+int net_ip_of(const char *host, struct in6_addr *out)
+{
+    return sock_resolve(host, out);
+}
+
+/* ---- making room ---- */
+
+static void shed_on(struct net_server *s, int shard)
+{
+    s->shed_at = shard;
+    executor_post(shard_executor(&s->shards[shard]), &s->shed);
+}
+
+/* From shard to shard until it is enough. */
+static void on_shed(struct task *t)
+{
+    struct net_server *s = container_of(t, struct net_server, shed);
+    int next = s->shed_at + 1;
+    shard_shed(&s->shards[s->shed_at]);
+    if (next < s->shards_n && admission_exceeded(&s->admission, atomic_load(&s->connections))) {
+        shed_on(s, next);
+    } else if (atomic_exchange(&s->shedding, SHED_NOT) == SHED_AGAIN) {
+        net_server_shed(s);
+        net_server_unref(s);
+    } else {
+        net_server_unref(s);
+    }
+}
+
+void net_server_shed(struct net_server *s)
+{
+    int not = SHED_NOT, busy = SHED_BUSY;
+    if (!atomic_compare_exchange_strong(&s->shedding, &not, SHED_BUSY)) {
+        /* Or it ends just now: then the next new connection asks again. */
+        atomic_compare_exchange_strong(&s->shedding, &busy, SHED_AGAIN);
+        return;
+    }
+    net_server_ref(s);
+    shed_on(s, 0);
+}
+
 /* ---- life ---- */
 
 int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
@@ -98,6 +158,9 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     s->handler = *handler;
     list_init(&s->listeners);
     ip_count_init(&s->ips);
+    admission_init(&s->admission, limits);
+    held_socks_init(&s->held, reactor_0(s));
+    task_init(&s->shed, on_shed);
     atomic_init(&s->refs, 1);
     task_init(&s->accept_all, on_accept_all);
     task_init(&s->close_all, on_close_all);
@@ -124,6 +187,7 @@ void net_server_unref(struct net_server *s)
         shard_free(&s->shards[i]);
     free(s->shards);
     ip_count_free(&s->ips);
+    admission_free(&s->admission);
     sem_destroy(&s->done);
     free(s);
 }

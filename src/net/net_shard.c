@@ -114,6 +114,27 @@ static void on_idle(struct timer *t)
     net_server_unref(sh->server);
 }
 
+/* ---- too many ---- */
+
+/* The one idle longest that may be closed for others. */
+static struct conn *first_to_go(const struct net_shard *sh)
+{
+    list_each (at, &sh->conns) {
+        struct conn *c = list_entry(at, struct conn, lru);
+        if (!admission_exempt(&sh->server->admission, c->listener->limits))
+            return c;
+    }
+    return NULL;
+}
+
+void shard_shed(struct net_shard *sh)
+{
+    struct net_server *s = sh->server;
+    struct conn *c;
+    while (admission_exceeded(&s->admission, atomic_load(&s->connections)) && (c = first_to_go(sh)))
+        conn_close(c, LOGLINE_INFO, "too many connections (max.connections)");
+}
+
 /* ---- turns ---- */
 
 void shard_schedule(struct net_shard *sh, struct conn *c)

@@ -18,6 +18,8 @@
 #ifndef NET_SERVER_CONN_H
 #define NET_SERVER_CONN_H
 
+#include <netinet/in.h>
+
 #include "base/arena.h"
 #include "base/str.h"
 #include "net/chain.h"
@@ -101,9 +103,37 @@ struct net_limits {
     int send_buffer, receive_buffer;             /* socket.*.buffer.bytes; -1 = the system's */
     size_t arena_cap;                            /* per request, besides the frame; 0 = no cap */
     int backlog;                                 /* socket.listen.backlog.size */
+    int rate_samples;                            /* quota.window.num, for rates of connections */
+    int64_t rate_sample_ms;                      /* quota.window.size.seconds */
 };
 /* Kafka's defaults, and ours where Kafka has none. */
 struct net_limits net_limits_default(void);
+
+/* Limits on new connections; they may change while the server runs. */
+struct net_ip_limit {   /* max.connections.per.ip.overrides */
+    struct in6_addr ip; /* IPv4 as IPv4-mapped IPv6 (net_ip_of) */
+    int max;
+};
+struct net_listener_limit {
+    const char *listener;
+    int max_connections; /* INT_MAX = no limit */
+    double max_rate;     /* max.connection.creation.rate; INFINITY = no limit */
+};
+struct net_admission {
+    int max_connections, max_connections_per_ip;
+    const struct net_ip_limit *ip_limits;
+    int ip_limits_n;
+    double max_rate; /* over all listeners; INFINITY = no limit */
+    const struct net_listener_limit *listeners;
+    int listeners_n;
+    /* What limits all listeners together never holds this one back (the brokers' own, where there
+     * are others); if it goes beyond, connections of others that were idle longest are closed.
+     * NULL = none. */
+    const char *exempt_listener;
+};
+
+/* A name or an address as text. 0, or -errno when it is neither. @blocks on looking a name up */
+int net_ip_of(const char *host, struct in6_addr *out);
 
 struct net_server; /* all listeners and connections of a broker */
 
@@ -118,6 +148,14 @@ int net_server_listen(struct net_server *s, const char *listener_name, const cha
                       int *bound_port);
 /* Once, after all listeners. */
 void net_server_accept(struct net_server *s);
+/* Takes the place of the limits of net_server_new and of earlier calls; listeners made later have
+ * no limit of their own. All copied. 0 or -ENOMEM (then nothing has changed). @thread any */
+int net_server_set_admission(struct net_server *s, const struct net_admission *limits);
+/* New connections a second from an address; `ip` NULL = from each that has no rate of its own;
+ * INFINITY = no limit. One over it is not read, and closed a little later. 0 or -ENOMEM. @thread
+ * any
+ */
+int net_server_set_ip_rate(struct net_server *s, const struct in6_addr *ip, double rate);
 /* Graceful stop: no new connections, no new requests; requests in work are answered and sent, for
  * at most grace_ms; then all is closed. Once. @blocks @thread any but a reactor */
 void net_server_stop(struct net_server *s, int64_t grace_ms);

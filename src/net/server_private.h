@@ -2,6 +2,8 @@
  *
  *   net_server.c   building, limits, graceful stop
  *   listener.c     accepting and dealing out
+ *   admission.c    which new connections are let in, and when
+ *   held_socks.c   refused ones whose closing is put off
  *   ip_count.c     connections per address
  *   net_shard.c    a server's part on one reactor: idle close, turns, waiting for memory
  *   conn.c         a connection's life
@@ -17,7 +19,9 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "net/admission.h"
 #include "net/framing.h"
+#include "net/held_socks.h"
 #include "net/ip_count.h"
 #include "net/reactor_private.h"
 #include "net/server_conn.h"
@@ -31,9 +35,12 @@ enum {
     TURN_SEND_BYTES = 1 << 20,
 };
 
-/* Waiting for max_connections. ON -> PAUSED by a listener (reactor 0); PAUSED -> RESUMING by a
+/* Waiting for a slot. ON -> PAUSED by a listener (reactor 0); PAUSED -> RESUMING by a
  * connection that closes (any thread), which posts accept_resume; RESUMING -> ON by that task. */
 enum accepting { ACCEPT_ON, ACCEPT_PAUSED, ACCEPT_RESUMING };
+
+/* Closing connections for others: BUSY while the task goes from shard to shard. */
+enum shedding { SHED_NOT, SHED_BUSY, SHED_AGAIN };
 
 struct net_server {
     /* fixed before the first connection */
@@ -42,7 +49,8 @@ struct net_server {
     struct conn_handler handler;
     struct list listeners;
 
-    struct ip_count ips; /* own lock */
+    struct ip_count ips;        /* own lock */
+    struct admission admission; /* own lock */
     /* one for the owner, one per connection that is not freed, one per posted wake */
     atomic_int refs;
     atomic_int connections; /* accepted and not closed */
@@ -51,6 +59,10 @@ struct net_server {
     atomic_int memory_waiters;     /* connections; see net_shard.c */
     atomic_int accepting;          /* enum accepting */
     struct task accept_resume;     /* posted by whoever made accepting RESUMING */
+    atomic_int shedding;           /* enum shedding */
+    struct task shed;
+    int shed_at;            /* the shard whose turn it is */
+    struct held_socks held; /* reactor 0's */
 
     /* the owner's */
     bool stopped;
@@ -70,7 +82,10 @@ void net_server_unref(struct net_server *s); /* the last one frees. @thread any 
 struct listener {
     struct list link; /* in the server */
     struct net_server *server;
-    char *name; /* owned, as all below */
+    struct admission_listener *limits;
+    atomic_int connections; /* accepted and not closed */
+    bool counted;           /* the next one is in the rates already */
+    char *name;             /* owned, as all below */
     int fd;
     int reserve_fd; /* given up to accept, and close, one more when descriptors have run out */
     uv_poll_t poll;
@@ -87,8 +102,10 @@ void listener_free(struct listener *l); /* closed, or never begun */
 void listener_begin(struct listener *l);
 void listener_close(struct listener *l); /* then posts nothing; counts listeners_open down */
 void listener_resume(struct listener *l);
-/* A connection has closed. @thread any */
+/* There may be slots again. @thread any */
 void listeners_slot_free(struct net_server *s);
+/* More are open than may be: closes idle ones, shard by shard. @thread any */
+void net_server_shed(struct net_server *s);
 
 /* ---- shard ---- */
 
@@ -120,6 +137,8 @@ void shard_touch(struct net_shard *sh, struct conn *c);
 void shard_remove(struct net_shard *sh, struct conn *c);
 /* Its poll handle is closed. */
 void shard_handle_closed(struct net_shard *sh);
+/* Closes those that were idle longest and may be closed for others, while there are too many. */
+void shard_shed(struct net_shard *sh);
 /* Gives the connection a turn (conn_take_turn) in the loop's next round. */
 void shard_schedule(struct net_shard *sh, struct conn *c);
 /* Counts n bytes of frames; false when the limit is reached: the connection then waits on `hungry`
@@ -140,7 +159,7 @@ enum conn_state {
 
 struct conn {
     struct net_shard *shard;
-    const char *listener; /* its name */
+    struct listener *listener;
     struct transport transport;
     uv_poll_t poll;
     int events; /* that the poll handle waits for */
@@ -176,7 +195,7 @@ struct conn {
 
 /* Takes the socket; the connection counts in the server from now on. Then conn_open must follow on
  * the shard's reactor. NULL without memory (the socket is closed). @thread reactor 0 */
-struct conn *conn_new(struct net_shard *sh, const char *listener, int fd,
+struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from);
 void conn_open(struct conn *c);
 void conn_ref(struct conn *c);

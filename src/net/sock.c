@@ -106,6 +106,28 @@ static int resolve_errno(int gai)
     }
 }
 
+int sock_resolve(const char *host, struct in6_addr *out)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int gai = getaddrinfo(host, NULL, &hints, &found);
+    if (gai != 0)
+        return resolve_errno(gai);
+    int rc = -EADDRNOTAVAIL;
+    for (int pass = 0; pass < 2 && rc; pass++) {
+        for (struct addrinfo *a = found; a && rc; a = a->ai_next) {
+            if ((a->ai_family == AF_INET) != (pass == 0) ||
+                a->ai_addrlen > sizeof(struct sockaddr_storage))
+                continue;
+            struct sockaddr_storage s = {0};
+            memcpy(&s, a->ai_addr, a->ai_addrlen);
+            *out = sock_ip(&s);
+            rc = 0;
+        }
+    }
+    freeaddrinfo(found);
+    return rc;
+}
+
 int sock_listen(const char *host, int port, int backlog, int receive_buffer)
 {
     if (!*host || strcmp(host, "0.0.0.0") == 0)

@@ -15,6 +15,8 @@ void sock_text(const struct sockaddr_storage *a, char host[SOCK_HOST_MAX],
 /* The address alone, IPv4 as IPv4-mapped IPv6: one key for both families. */
 struct in6_addr sock_ip(const struct sockaddr_storage *a);
 int sock_port(const struct sockaddr_storage *a);
+/* Address of a name; an IPv4 one if it has several. 0 or -errno. @blocks */
+int sock_resolve(const char *host, struct in6_addr *out);
 
 /* What every connection gets: no delay, keep-alive, buffers (<= 0: the system's). */
 void sock_tune(int fd, int send_buffer, int receive_buffer);

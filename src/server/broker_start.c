@@ -13,6 +13,7 @@
 #include "metadata/znode.h"
 #include "server/auto_create.h"
 #include "server/broker_private.h"
+#include "server/conn_limits.h"
 #include "server/control_queue.h"
 #include "server/fetch_session.h"
 #include "server/local_channel.h"
@@ -291,30 +292,10 @@ static void on_request(void *arg, struct net_request *net)
     request_dispatch(arg, net);
 }
 
-static int clamp_int(int64_t v)
-{
-    return v > INT_MAX ? INT_MAX : (int)v;
-}
-
-static struct net_limits limits_of(const struct config *c)
-{
-    struct net_limits l = net_limits_default();
-    int64_t inflight = config_int(c, "queued.max.request.bytes");
-    l.max_frame = (uint32_t)config_int(c, "socket.request.max.bytes");
-    l.max_inflight_bytes = inflight > 0 ? (uint64_t)inflight : 0;
-    l.max_idle_ms = config_int(c, "connections.max.idle.ms");
-    l.max_connections = clamp_int(config_int(c, "max.connections"));
-    l.max_connections_per_ip = clamp_int(config_int(c, "max.connections.per.ip"));
-    l.send_buffer = clamp_int(config_int(c, "socket.send.buffer.bytes"));
-    l.receive_buffer = clamp_int(config_int(c, "socket.receive.buffer.bytes"));
-    l.backlog = clamp_int(config_int(c, "socket.listen.backlog.size"));
-    return l;
-}
-
 static int bind_listeners(struct broker *b, char *err, size_t err_n)
 {
     const struct config *c = b->config;
-    struct net_limits limits = limits_of(c);
+    struct net_limits limits = conn_limits_fixed(c);
     b->conn_handler = (struct conn_handler){.request = on_request, .arg = b};
     b->ports = calloc((size_t)c->listeners_n, sizeof(*b->ports));
     int rc = b->ports ? reactor_pool_start((int)config_int(c, "num.network.threads"), &b->reactors)
@@ -334,7 +315,8 @@ static int bind_listeners(struct broker *b, char *err, size_t err_n)
             return rc;
         }
     }
-    return 0;
+    rc = conn_limits_apply(c, b->net);
+    return rc ? fail(err, err_n, rc, "cannot limit connections") : 0;
 }
 
 static void accept_connections(struct broker *b)

@@ -68,7 +68,7 @@ static void the_nearest_quota_holds(void **state)
         "users/<default>",           "users/<default>/clients/<default>",
         "users/<default>/clients/c", "users/u",
         "users/u/clients/<default>", "users/u/clients/c"};
-    char value[8];
+    char value[16];
     for (int i = 0; i < 8; i++) {
         snprintf(value, sizeof(value), "%d", 100 + i);
         set(w, paths[i], "producer_byte_rate", value);
