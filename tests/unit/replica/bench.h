@@ -327,7 +327,7 @@ static UNUSED enum kerr bench_append(struct bench *b, struct partition *p, int n
 static UNUSED enum kerr bench_fetch(struct bench *b, struct partition *p, int32_t replica_id,
                                     int64_t offset, struct partition_read *out)
 {
-    struct partition_read ignored, *to = out ? out : &ignored;
+    struct partition_read ignored = {0}, *to = out ? out : &ignored;
     struct partition_read_args args = {.replica_id = replica_id,
                                        .offset = offset,
                                        .current_leader_epoch = -1,

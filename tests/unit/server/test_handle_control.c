@@ -89,6 +89,43 @@ static void wire_requests_are_applied_on_a_worker(void **state)
     broker_close(&b);
 }
 
+static void every_version_of_leader_and_isr_is_answered(void **state)
+{
+    struct broker b;
+    broker_open(&b);
+    for (int version = 0; version <= 7; version++) {
+        struct call c;
+        struct leader_and_isr_request lead;
+        struct leader_and_isr_request_topic_state topic;
+        struct leader_and_isr_request_partition_state p;
+        fill_lead(&lead, &topic, &p, version);
+        if (version >= 5)
+            topic.topic_id.b[0] = 9;
+        if (version < 1)
+            p.is_new = false;
+        if (version < 2) {
+            p.topic_name = STR_LIT("t");
+            lead.topic_states.n = 0;
+            lead.ungrouped_partition_states.v = &p;
+            lead.ungrouped_partition_states.n = 1;
+        }
+        call(&b, &c, API_LEADER_AND_ISR, version, handle_leader_and_isr, &lead, "1");
+        drain(&b);
+        assert_int_equal(c.how, ANSWERED);
+        const struct leader_and_isr_response *r = c.answer;
+        const struct leader_and_isr_response_partition_error *e =
+            version < 5 ? r->partition_errors.v : r->topics.v[0].partition_errors.v;
+        assert_int_equal(r->error_code, KERR_NONE);
+        assert_int_equal(e->error_code, KERR_NONE);
+        if (version < 5)
+            assert_true(str_eqz(e->topic_name, "t"));
+        else
+            assert_int_equal(r->topics.v[0].topic_id.b[0], 9);
+        call_free(&c);
+    }
+    broker_close(&b);
+}
+
 static void older_stop_requests_name_partitions_otherwise(void **state)
 {
     for (int version = 0; version <= 2; version++) {
@@ -265,6 +302,7 @@ static void one_at_a_time_in_order_on_many_workers(void **state)
 }
 
 UNIT_MAIN(unit_test(wire_requests_are_applied_on_a_worker),
+          unit_test(every_version_of_leader_and_isr_is_answered),
           unit_test(older_stop_requests_name_partitions_otherwise),
           unit_test(local_requests_keep_their_order),
           unit_test(closed_channel_ends_what_has_not_begun),
