@@ -293,12 +293,17 @@ class Conn:
 # ---- usual requests ----
 
 def create_topic(conn, name, partitions=1, configs=None):
-    """Makes the topic and returns its id; every partition has its leader then."""
-    answer = conn.call("CreateTopics", 7, timeout_ms=30000, topics=[
-        {"name": name, "num_partitions": partitions, "replication_factor": 1,
-         "configs": [{"name": k, "value": str(v)} for k, v in (configs or {}).items()]}])["topics"][0]
-    assert answer["error_code"] == 0, answer
-    return answer["topic_id"]
+    """Makes the topic and returns its id; every partition has its leader then. One of that name that is still
+    being deleted is waited for."""
+    end = time.monotonic() + 30
+    while True:
+        answer = conn.call("CreateTopics", 7, timeout_ms=30000, topics=[
+            {"name": name, "num_partitions": partitions, "replication_factor": 1,
+             "configs": [{"name": k, "value": str(v)} for k, v in (configs or {}).items()]}])["topics"][0]
+        if answer["error_code"] != 36 or time.monotonic() > end:
+            assert answer["error_code"] == 0, answer
+            return answer["topic_id"]
+        time.sleep(0.01)
 
 
 def produce_request(parts, acks=-1, timeout_ms=30000):

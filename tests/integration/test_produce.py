@@ -156,7 +156,11 @@ class Produce(harness.BrokerTest):
 
     def test_idempotent_producer(self):
         self.make()
-        pid = self.conn.call("InitProducerId", 1, transactional_id=None, transaction_timeout_ms=1000)["producer_id"]
+        def ask():
+            return self.conn.call("InitProducerId", 1, transactional_id=None, transaction_timeout_ms=1000)
+
+        # the first answer may be that a block of ids is on its way
+        pid = harness.until("a producer id", lambda: [a["producer_id"] for a in [ask()] if a["error_code"] == 0])[0]
 
         def send(sequence, n=2, epoch=0):
             data = batch([(NOW, None, b"v")] * n, producer_id=pid, producer_epoch=epoch, sequence=sequence)
