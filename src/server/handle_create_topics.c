@@ -256,6 +256,7 @@ static int prepare(struct create_op *op)
     for (int32_t i = 0; i < n; i++) {
         const struct create_topics_request_topic *asked = &op->in->topics.v[i];
         op->out.topics.v[i].name = asked->name;
+        op->out.topics.v[i].error_message = STR_NULL;
         if (refused(op, &names, asked, &op->out.topics.v[i]))
             continue;
         if (fill(op, asked, &op->topics[op->topics_n]) != 0)

@@ -1,12 +1,20 @@
-/* handle_delete_topics.c - DeleteTopics by name or (v6) by id; the answer waits until the metadata
- * cache has forgotten the topics.
+/* handle_delete_topics.c - DeleteTopics by name or (v6) by id.
  *
- * FLOW     handle -> topic_admin_delete -> marked -> wait until they are gone -> answer */
+ * FLOW     handle -> topic_admin_delete -> marked -> wait until the metadata cache has forgotten
+ * them
+ *          -> wait a little for the end of the deletion -> answer
+ * The answer says that the topics are gone from the metadata. That their names are free again comes
+ * later; waiting for it as well spares clients that create them anew at once an error, but a
+ * deletion that cannot end now (a replica's broker is down) must not hold the answer up for long.
+ */
 #include "controller/topic_admin.h"
 #include "protocol/msg/delete_topics.h"
 #include "server/broker.h"
 #include "server/cache_wait.h"
+#include "server/deletion_wait.h"
 #include "server/handlers.h"
+
+enum { FINISH_MS = 5000 }; /* for the end of a deletion */
 
 struct delete_op {
     struct request *req;
@@ -16,6 +24,8 @@ struct delete_op {
     int32_t *index;                /* topics[i] is out.responses.v[index[i]] */
     int topics_n;
     struct cache_wait wait;
+    struct name_set gone;
+    struct deletion_wait finish;
 };
 
 static void set_error(struct delete_topics_response_response *out, enum kerr error,
@@ -47,17 +57,33 @@ static bool all_gone(struct cache_wait *w, const struct metadata_snapshot *s)
     return true;
 }
 
+static void finished(struct deletion_wait *w)
+{
+    struct delete_op *op = w->arg;
+    request_respond(op->req, &op->out);
+}
+
 static void waited(struct cache_wait *w)
 {
     struct delete_op *op = w->arg;
+    bool some = false, room = name_set_init(&op->gone, op->req->arena, op->topics_n) == 0;
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(op->req->broker));
     for (int i = 0; i < op->topics_n; i++) {
         struct delete_topics_response_response *r = result_of(op, i);
         if (r->error_code == KERR_NONE && (op->in->timeout_ms <= 0 || still_there(s, r)))
             set_error(r, KERR_REQUEST_TIMED_OUT, NULL);
+        else if (r->error_code == KERR_NONE && room)
+            some |= name_set_add(&op->gone, r->name);
     }
     metadata_release(s);
-    request_respond(op->req, &op->out);
+    if (!some) {
+        request_respond(op->req, &op->out);
+        return;
+    }
+    op->finish =
+        (struct deletion_wait){.req = op->req, .names = &op->gone, .done = finished, .arg = op};
+    deletion_wait_start(&op->finish,
+                        op->in->timeout_ms < FINISH_MS ? op->in->timeout_ms : FINISH_MS);
 }
 
 static void marked(void *arg)

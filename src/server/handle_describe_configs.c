@@ -195,6 +195,7 @@ static void describe_one(struct describe_op *op)
 {
     op->out->resource_type = op->asked->resource_type;
     op->out->resource_name = op->asked->resource_name;
+    op->out->error_message = STR_NULL;
     if (gather_keys(op) != 0) {
         op->exhausted = true;
         return;
