@@ -72,6 +72,18 @@ static void fill(uint8_t *p, size_t n)
     }
 }
 
+/* A file without a name in dir. */
+static int open_file(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/floor.XXXXXX", dir);
+    int file = mkstemp(path);
+    if (file < 0)
+        die(path);
+    unlink(path);
+    return file;
+}
+
 static void send_all(int fd, const uint8_t *chunk, size_t chunk_n, uint64_t total)
 {
     for (uint64_t sent = 0; sent < total;) {
@@ -90,11 +102,12 @@ static void drain(int fd)
         ;
 }
 
-static uint32_t receive_and_append(int sock, int file, uint8_t *chunk, size_t chunk_n,
+static uint32_t receive_and_append(int sock, const char *dir, uint8_t *chunk, size_t chunk_n,
                                    uint64_t total)
 {
     uint32_t crc = 0;
     off_t at = 0;
+    int file = open_file(dir);
     for (uint64_t done = 0; done < total; done += chunk_n) {
         for (size_t got = 0; got < chunk_n;) {
             ssize_t n = read(sock, chunk + got, chunk_n - got);
@@ -103,12 +116,16 @@ static uint32_t receive_and_append(int sock, int file, uint8_t *chunk, size_t ch
             got += (size_t)n;
         }
         crc ^= crc32c(chunk, chunk_n);
-        if (at + (off_t)chunk_n > file_limit)
+        if (at + (off_t)chunk_n > file_limit) {
+            close(file);
+            file = open_file(dir);
             at = 0;
+        }
         if (pwrite(file, chunk, chunk_n, at) != (ssize_t)chunk_n)
             die("pwrite");
         at += (off_t)chunk_n;
     }
+    close(file);
     return crc;
 }
 
@@ -147,12 +164,9 @@ int main(int argc, char **argv)
         die("MB and CHUNK_BYTES");
     total -= total % chunk_n;
     uint8_t *chunk = malloc(chunk_n);
-    char path[4096];
-    snprintf(path, sizeof path, "%s/floor.XXXXXX", argv[2]);
-    int file = mkstemp(path), pair[2];
-    if (!chunk || file < 0)
-        die(path);
-    unlink(path);
+    int file = open_file(argv[2]), pair[2];
+    if (!chunk)
+        die("malloc");
     fill(chunk, chunk_n);
     off_t file_n = produce ? 0 : make_file(file, chunk, chunk_n);
     tcp_pair(pair);
@@ -170,7 +184,7 @@ int main(int argc, char **argv)
     double wall = now_s(), cpu = cpu_s();
     uint32_t crc = 0;
     if (produce)
-        crc = receive_and_append(pair[0], file, chunk, chunk_n, total);
+        crc = receive_and_append(pair[0], argv[2], chunk, chunk_n, total);
     else
         send_file_over(pair[0], file, chunk_n, total, file_n);
     cpu = cpu_s() - cpu;
