@@ -15,6 +15,16 @@ static inline struct bytes text(const char *z)
     return (struct bytes){(const uint8_t *)z, z ? (int32_t)strlen(z) : -1};
 }
 
+/* A new folder; in memory where the machine has such a place, since fsync is dear. */
+static inline void new_test_dir(char dir[64])
+{
+    snprintf(dir, 64, "/dev/shm/kafkad-store-XXXXXX");
+    if (mkdtemp(dir))
+        return;
+    snprintf(dir, 64, "/tmp/kafkad-store-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+}
+
 static inline struct store *open_in_memory(struct executor *run_on)
 {
     struct embedded_options o = {.clock = clock_real(), .run_on = run_on};
