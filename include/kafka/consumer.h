@@ -75,8 +75,8 @@ KAFKA_API void kafka_messages_free(kafka_messages_t *m);
 KAFKA_API void kafka_consumer_wakeup(kafka_consumer_t *c);
 
 /* ListOffsets for n partitions: timestamp KAFKA_OFFSET_BEGINNING, KAFKA_OFFSET_END, -3 (record with
- * the largest timestamp), or a time; offsets[i] = -1 when there is none, or error per partition in
- * errs[i]. */
+ * the largest timestamp), -4 (first kept locally), -5 (last in remote storage), or a time;
+ * offsets[i] = -1 when there is none, or error per partition in errs[i]. */
 KAFKA_API kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c,
                                                   const kafka_topic_partition_t *tps,
                                                   const int64_t *timestamps, size_t n,

@@ -233,6 +233,11 @@ int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
     return rc;
 }
 
+struct peer_response *node_keep_response(struct node *n)
+{
+    return peer_keep_response(n->peer);
+}
+
 kafka_err_t client_err_of_status(int status)
 {
     switch (status) {

@@ -1,23 +1,12 @@
-/* consumer.c - the public face of the simple consumer. See kafka/consumer.h; the network's side is
- * fetcher.c. */
+/* consumer.c - the public face of the simple consumer: its life, assignment and positions. See
+ * kafka/consumer.h; poll is in consumer_poll.c, the network's side in fetcher.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "client/cluster_private.h"
 #include "client/consumer_private.h"
-#include "protocol/errors.h"
-#include "protocol/msg/list_offsets.h"
-
-struct kafka_messages {
-    kafka_message_t *v;
-    size_t n, cap;
-    struct fetched **sources; /* one reference each */
-    size_t sources_n, sources_cap;
-    struct arena arena; /* topic names, headers */
-};
 
 static int64_t conf_int(const kafka_consumer_t *c, const char *key)
 {
@@ -50,6 +39,7 @@ static void consumer_free(kafka_consumer_t *c)
 {
     while (!list_empty(&c->parts))
         cpart_unref(list_entry(list_pop(&c->parts), struct cpart, link));
+    hmap_free(&c->by_name);
     pthread_cond_destroy(&c->news);
     pthread_mutex_destroy(&c->lock);
     kafka_conf_free(c->conf);
@@ -64,6 +54,7 @@ kafka_consumer_t *kafka_consumer_new(const kafka_conf_t *conf, char *err, size_t
     pthread_mutex_init(&c->lock, NULL);
     client_cond_init(&c->news);
     list_init(&c->parts);
+    hmap_init(&c->by_name);
     c->conf = client_conf_copy(conf);
     if (!c->conf || client_conf_check(c->conf, SCOPE_CONSUMER, err, err_n) != KAFKA_OK) {
         consumer_free(c);
@@ -110,63 +101,85 @@ kafka_err_t kafka_consumer_partition_count(kafka_consumer_t *c, const char *topi
 
 /* ---- assignment and positions ---- */
 
-static struct cpart *find_part(struct list *parts, const char *topic, int32_t partition)
+static uint64_t part_hash(const kafka_topic_partition_t *tp)
 {
-    list_each (it, parts) {
-        struct cpart *p = list_entry(it, struct cpart, link);
-        if (p->partition == partition && strcmp(p->topic, topic) == 0)
-            return p;
-    }
-    return NULL;
+    return hash_bytes(tp->topic, strlen(tp->topic)) + hash_int((uint64_t)tp->partition);
 }
 
-static struct cpart *cpart_new(const char *topic, int32_t partition)
+static bool part_is(const struct hnode *n, const void *key)
+{
+    const struct cpart *p = container_of(n, struct cpart, hnode);
+    const kafka_topic_partition_t *tp = key;
+    return p->partition == tp->partition && strcmp(p->topic, tp->topic) == 0;
+}
+
+static struct cpart *find_part(kafka_consumer_t *c, const char *topic, int32_t partition)
+{
+    kafka_topic_partition_t tp = {topic, partition};
+    struct hnode *n = hmap_find(&c->by_name, part_hash(&tp), part_is, &tp);
+    return n ? container_of(n, struct cpart, hnode) : NULL;
+}
+
+static struct cpart *cpart_new(kafka_consumer_t *c, const kafka_topic_partition_t *tp)
 {
     struct cpart *p = calloc(1, sizeof *p);
-    if (!p || !(p->topic = str_dup(str_of(topic)))) {
+    if (!p || !(p->topic = str_dup(str_of(tp->topic))) ||
+        hmap_put(&c->by_name, &p->hnode, part_hash(tp)) < 0) {
+        if (p)
+            free(p->topic);
         free(p);
         return NULL;
     }
     list_init(&p->link);
     list_init(&p->queue);
     p->refs = 1;
-    p->partition = partition;
+    p->partition = tp->partition;
     p->position = p->fetch_at = -1;
-    p->epoch = -1;
+    p->epoch = p->leader = -1;
     return p;
 }
 
-static void revoke_parts(struct list *parts)
+static void revoke_parts(kafka_consumer_t *c, struct list *parts)
 {
     while (!list_empty(parts)) {
         struct cpart *p = list_entry(list_pop(parts), struct cpart, link);
         p->revoked = true;
+        hmap_remove(&c->by_name, &p->hnode);
         cpart_unref(p);
     }
+}
+
+/* The partition, kept or made, on `next`. Lock held. */
+static kafka_err_t assign_one(kafka_consumer_t *c, const kafka_topic_partition_t *tp,
+                              struct list *next)
+{
+    struct cpart *p = find_part(c, tp->topic, tp->partition);
+    if (!p && !(p = cpart_new(c, tp)))
+        return KAFKA_ERR_NO_MEMORY;
+    if (p->assigned == c->assigns)
+        return KAFKA_OK; /* named twice */
+    p->assigned = c->assigns;
+    list_remove(&p->link);
+    list_push_back(next, &p->link);
+    cpart_find_leader(c, p);
+    return KAFKA_OK;
 }
 
 kafka_err_t kafka_consumer_assign(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n)
 {
     struct list next = LIST_INIT(next);
     kafka_err_t err = KAFKA_OK;
-    pthread_mutex_lock(&c->lock);
-    for (size_t i = 0; i < n && err == KAFKA_OK; i++) {
-        if (find_part(&next, tps[i].topic, tps[i].partition))
-            continue;
-        struct cpart *p = find_part(&c->parts, tps[i].topic, tps[i].partition);
-        if (!p && !(p = cpart_new(tps[i].topic, tps[i].partition)))
-            err = KAFKA_ERR_NO_MEMORY;
-        if (p) {
-            list_remove(&p->link);
-            list_push_back(&next, &p->link);
-        }
-    }
-    revoke_parts(&c->parts);
-    list_splice(&c->parts, &next);
-    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < n; i++)
+        if (tps[i].partition < 0)
+            return KAFKA_ERR_INVALID_ARG;
     for (size_t i = 0; i < n; i++)
         cluster_follow_topic(c->cluster, tps[i].topic);
     pthread_mutex_lock(&c->lock);
+    c->assigns++;
+    for (size_t i = 0; i < n && err == KAFKA_OK; i++)
+        err = assign_one(c, &tps[i], &next);
+    revoke_parts(c, &c->parts);
+    list_splice(&c->parts, &next);
     c->error = KAFKA_OK;
     fetcher_wake(c);
     pthread_mutex_unlock(&c->lock);
@@ -179,7 +192,7 @@ kafka_err_t kafka_consumer_seek(kafka_consumer_t *c, const char *topic, int32_t 
     if (offset < KAFKA_OFFSET_BEGINNING)
         return KAFKA_ERR_INVALID_ARG;
     pthread_mutex_lock(&c->lock);
-    struct cpart *p = find_part(&c->parts, topic, partition);
+    struct cpart *p = find_part(c, topic, partition);
     if (p) {
         p->generation++;
         p->attempts = 0;
@@ -199,7 +212,7 @@ static kafka_err_t set_paused(kafka_consumer_t *c, const char *topic, int32_t pa
                               bool paused)
 {
     pthread_mutex_lock(&c->lock);
-    struct cpart *p = find_part(&c->parts, topic, partition);
+    struct cpart *p = find_part(c, topic, partition);
     if (p)
         p->paused = paused;
     fetcher_wake(c);
@@ -223,7 +236,7 @@ kafka_err_t kafka_consumer_position(kafka_consumer_t *c, const char *topic, int3
     int64_t deadline = client_deadline(timeout_ms);
     kafka_err_t err = KAFKA_OK;
     pthread_mutex_lock(&c->lock);
-    struct cpart *p = find_part(&c->parts, topic, partition);
+    struct cpart *p = find_part(c, topic, partition);
     while (p && p->state != CPART_FETCH && err == KAFKA_OK) {
         err = c->error;
         if (err == KAFKA_OK && !client_cond_wait(&c->news, &c->lock, deadline))
@@ -237,189 +250,6 @@ kafka_err_t kafka_consumer_position(kafka_consumer_t *c, const char *topic, int3
     return err;
 }
 
-/* ---- poll ---- */
-
-void kafka_messages_free(kafka_messages_t *m)
-{
-    if (!m)
-        return;
-    for (size_t i = 0; i < m->sources_n; i++)
-        fetched_unref(m->sources[i]);
-    free(m->sources);
-    free(m->v);
-    arena_free(&m->arena);
-    free(m);
-}
-
-size_t kafka_messages_count(const kafka_messages_t *m)
-{
-    return m ? m->n : 0;
-}
-
-const kafka_message_t *kafka_messages_at(const kafka_messages_t *m, size_t i)
-{
-    return &m->v[i];
-}
-
-static kafka_messages_t *messages_new(int cap)
-{
-    kafka_messages_t *m = calloc(1, sizeof *m);
-    if (m && !(m->v = calloc((size_t)cap, sizeof *m->v))) {
-        free(m);
-        return NULL;
-    }
-    if (m) {
-        m->cap = (size_t)cap;
-        arena_init(&m->arena, 0);
-    }
-    return m;
-}
-
-static bool add_source(kafka_messages_t *m, struct fetched *f)
-{
-    if (m->sources_n == m->sources_cap) {
-        size_t cap = m->sources_cap ? 2 * m->sources_cap : 8;
-        struct fetched **grown = realloc(m->sources, cap * sizeof *grown);
-        if (!grown)
-            return false;
-        m->sources = grown;
-        m->sources_cap = cap;
-    }
-    atomic_fetch_add(&f->refs, 1);
-    m->sources[m->sources_n++] = f;
-    return true;
-}
-
-static bool add_headers(kafka_messages_t *m, kafka_message_t *to, const struct record *r)
-{
-    if (r->headers_n <= 0)
-        return true;
-    kafka_header_t *h = arena_array(&m->arena, kafka_header_t, (size_t)r->headers_n);
-    struct reader at = reader_of(r->headers.p, (size_t)r->headers.len);
-    struct record_header one;
-    size_t n = 0;
-    if (!h)
-        return false;
-    while (n < (size_t)r->headers_n && record_header_next(&at, &one)) {
-        struct str key = arena_str(&m->arena, one.key);
-        if (!key.p)
-            return false;
-        h[n].key = key.p;
-        h[n].value = one.value.len < 0 ? NULL : one.value.p;
-        h[n++].value_len = one.value.len < 0 ? 0 : (size_t)one.value.len;
-    }
-    to->headers = h;
-    to->headers_n = n;
-    return true;
-}
-
-static bool add_message(kafka_messages_t *m, const char *topic, int32_t partition,
-                        const struct batch *head, const struct record *r)
-{
-    kafka_message_t *to = &m->v[m->n];
-    *to = (kafka_message_t){
-        .topic = topic,
-        .partition = partition,
-        .offset = r->offset,
-        .timestamp = r->timestamp,
-        .timestamp_type = head->magic == 0 ? -1 : r->log_append_time,
-        .leader_epoch = head->leader_epoch,
-        .key = r->key.len < 0 ? NULL : (const void *)r->key.p,
-        .key_len = r->key.len < 0 ? 0 : (size_t)r->key.len,
-        .value = r->value.len < 0 ? NULL : (const void *)r->value.p,
-        .value_len = r->value.len < 0 ? 0 : (size_t)r->value.len,
-    };
-    if (!add_headers(m, to, r))
-        return false;
-    m->n++;
-    return true;
-}
-
-/* Takes records from the partition's queue into m, as many as fit. Lock held. */
-static kafka_err_t take_from(kafka_consumer_t *c, struct cpart *p, kafka_messages_t *m)
-{
-    const char *topic = NULL;
-    while (m->n < m->cap && !list_empty(&p->queue)) {
-        struct fetched *f = list_entry(p->queue.next, struct fetched, link);
-        struct record r;
-        struct batch head;
-        int rc = 1;
-        if (!topic && !(topic = arena_str(&m->arena, str_of(p->topic)).p))
-            return KAFKA_ERR_NO_MEMORY;
-        if (!add_source(m, f))
-            return KAFKA_ERR_NO_MEMORY;
-        while (m->n < m->cap && (rc = fetched_next(f, c->check_crcs, &r, &head)) == 1) {
-            if (!add_message(m, topic, p->partition, &head, &r))
-                return KAFKA_ERR_NO_MEMORY;
-            p->position = r.offset + 1;
-        }
-        if (rc == 1)
-            return KAFKA_OK; /* full */
-        if (rc < 0 && m->n > 0)
-            return KAFKA_OK; /* what was read before the damage comes first; the next poll meets it
-                                again */
-        if (rc == 0)
-            p->position = f->next_offset;
-        list_remove(&f->link);
-        p->queue_n--;
-        fetched_unref(f);
-        if (rc <
-            0) { /* ask again from where the damage is: it may have been the way, not the disk */
-            cpart_drop_queue(p);
-            p->generation++;
-            p->fetch_at = p->position;
-            return rc > -200 ? -rc : rc;
-        }
-    }
-    return KAFKA_OK;
-}
-
-static kafka_err_t take(kafka_consumer_t *c, kafka_messages_t *m)
-{
-    kafka_err_t err = KAFKA_OK;
-    struct list *first = c->parts.next;
-    for (struct list *it = first; it != &c->parts && m->n < m->cap && err == KAFKA_OK;
-         it = it->next) {
-        struct cpart *p = list_entry(it, struct cpart, link);
-        if (!p->paused)
-            err = take_from(c, p, m);
-    }
-    /* The partition served first goes last, so that each gets its turn under max.poll.records. */
-    if (m->n > 0 && first != &c->parts) {
-        list_remove(first);
-        list_push_back(&c->parts, first);
-    }
-    return m->n > 0 ? KAFKA_OK : err;
-}
-
-kafka_err_t kafka_consumer_poll(kafka_consumer_t *c, int64_t timeout_ms, kafka_messages_t **out)
-{
-    int64_t deadline = client_deadline(timeout_ms);
-    kafka_err_t err;
-    *out = NULL;
-    kafka_messages_t *m = messages_new(c->max_poll_records);
-    if (!m)
-        return KAFKA_ERR_NO_MEMORY;
-    pthread_mutex_lock(&c->lock);
-    for (;;) {
-        err = c->woken ? KAFKA_ERR_WAKEUP : take(c, m);
-        c->woken = false;
-        if (err == KAFKA_OK && m->n == 0) {
-            err = c->error;
-            c->error = KAFKA_OK;
-        }
-        if (err != KAFKA_OK || m->n > 0 || !client_cond_wait(&c->news, &c->lock, deadline))
-            break;
-    }
-    fetcher_wake(c);
-    pthread_mutex_unlock(&c->lock);
-    if (err == KAFKA_OK && m->n > 0)
-        *out = m;
-    else
-        kafka_messages_free(m);
-    return err;
-}
-
 void kafka_consumer_wakeup(kafka_consumer_t *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -427,151 +257,4 @@ void kafka_consumer_wakeup(kafka_consumer_t *c)
     pthread_cond_broadcast(&c->news);
     pthread_mutex_unlock(&c->lock);
     cluster_interrupt(c->cluster);
-}
-
-/* ---- ListOffsets ---- */
-
-struct lookup {
-    const kafka_topic_partition_t *tps;
-    const int64_t *timestamps;
-    int64_t *offsets, *found;
-    kafka_err_t *errs;
-    size_t n;
-    size_t *chosen; /* indexes into tps of this request */
-    size_t chosen_n;
-};
-
-static kafka_err_t keep_lookup(struct op *op, int version, const void *response)
-{
-    const struct list_offsets_response *m = response;
-    struct lookup *l = op->arg;
-    for (int32_t t = 0; t < m->topics.n; t++)
-        for (int32_t k = 0; k < m->topics.v[t].partitions.n; k++) {
-            const struct list_offsets_response_partition *r = &m->topics.v[t].partitions.v[k];
-            for (size_t i = 0; i < l->chosen_n; i++) {
-                size_t at = l->chosen[i];
-                if (l->tps[at].partition != r->partition_index ||
-                    !str_eqz(m->topics.v[t].name, l->tps[at].topic))
-                    continue;
-                l->errs[at] = r->error_code;
-                l->offsets[at] = r->offset;
-                if (l->found)
-                    l->found[at] = r->timestamp;
-            }
-        }
-    return KAFKA_OK;
-}
-
-static kafka_err_t ask_leader(kafka_consumer_t *c, struct lookup *l, int32_t leader,
-                              int64_t deadline)
-{
-    struct arena a;
-    struct list_offsets_request req;
-    arena_init(&a, 0);
-    list_offsets_request_init(&req);
-    req.replica_id = -1;
-    req.isolation_level = c->read_committed;
-    req.topics.v = list_offsets_request_topic_new(&a, (int32_t)l->chosen_n);
-    struct list_offsets_request_partition *parts =
-        list_offsets_request_partition_new(&a, (int32_t)l->chosen_n);
-    bool newest_needed = false;
-    for (size_t i = 0; req.topics.v && parts && i < l->chosen_n; i++) {
-        const kafka_topic_partition_t *tp = &l->tps[l->chosen[i]];
-        struct list_offsets_request_topic *t =
-            req.topics.n ? &req.topics.v[req.topics.n - 1] : NULL;
-        if (!t || !str_eqz(t->name, tp->topic)) {
-            t = &req.topics.v[req.topics.n++];
-            t->name = str_of(tp->topic);
-            t->partitions.v = &parts[i];
-        }
-        parts[i].partition_index = tp->partition;
-        parts[i].timestamp = l->timestamps[l->chosen[i]];
-        newest_needed |= parts[i].timestamp == -3;
-        t->partitions.n++;
-    }
-    struct op op = {.node = leader,
-                    .api_key = API_LIST_OFFSETS,
-                    .min_version = newest_needed ? 7 : 1,
-                    .max_version = -1,
-                    .request = &req,
-                    .handle = keep_lookup,
-                    .arg = l};
-    int64_t left = deadline == INT64_MAX ? -1 : deadline - client_now_ms();
-    kafka_err_t err =
-        req.topics.v && parts ? op_run(c->cluster, &op, left < -1 ? 0 : left) : KAFKA_ERR_NO_MEMORY;
-    arena_free(&a);
-    return err;
-}
-
-/* One round: every partition still without a result, leader by leader. */
-static kafka_err_t lookup_round(kafka_consumer_t *c, struct lookup *l, bool *open, int64_t deadline)
-{
-    kafka_err_t err = KAFKA_OK;
-    for (size_t i = 0; i < l->n && err == KAFKA_OK; i++) {
-        struct leader_info leader, other;
-        if (!open[i] ||
-            !cluster_leader(c->cluster, l->tps[i].topic, l->tps[i].partition, &leader) ||
-            leader.leader < 0)
-            continue;
-        l->chosen_n = 0;
-        for (size_t k = i; k < l->n; k++)
-            if (open[k] &&
-                cluster_leader(c->cluster, l->tps[k].topic, l->tps[k].partition, &other) &&
-                other.leader == leader.leader)
-                l->chosen[l->chosen_n++] = k;
-        for (size_t k = 0; k < l->chosen_n; k++)
-            l->errs[l->chosen[k]] = KAFKA_ERR_BAD_RESPONSE;
-        err = ask_leader(c, l, leader.leader, deadline);
-        for (size_t k = 0; k < l->chosen_n; k++)
-            open[l->chosen[k]] = false;
-    }
-    return err;
-}
-
-/* Partitions whose error heals are opened again; are there any? */
-static bool reopen(struct lookup *l, bool *open)
-{
-    bool any = false;
-    for (size_t i = 0; i < l->n; i++) {
-        open[i] =
-            kafka_err_is_retriable(l->errs[i]) && l->errs[i] != KERR_UNKNOWN_TOPIC_OR_PARTITION;
-        any |= open[i];
-    }
-    return any;
-}
-
-kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_partition_t *tps,
-                                        const int64_t *timestamps, size_t n, int64_t timeout_ms,
-                                        int64_t *offsets, int64_t *found_timestamps,
-                                        kafka_err_t *errs)
-{
-    int64_t deadline = client_deadline(timeout_ms);
-    struct lookup l = {
-        tps, timestamps, offsets, found_timestamps, errs, n, calloc(n + 1, sizeof(size_t)), 0};
-    bool *open = calloc(n + 1, sizeof *open);
-    kafka_err_t err = l.chosen && open ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
-    for (size_t i = 0; i < n && err == KAFKA_OK; i++)
-        cluster_follow_topic(c->cluster, tps[i].topic);
-    for (size_t i = 0; i < n && err == KAFKA_OK; i++) {
-        int32_t count;
-        offsets[i] = -1;
-        errs[i] = cluster_wait_topic(c->cluster, tps[i].topic, -1, timeout_ms, &count);
-        if (errs[i] == KAFKA_OK)
-            errs[i] = tps[i].partition < count ? KERR_LEADER_NOT_AVAILABLE
-                                               : KERR_UNKNOWN_TOPIC_OR_PARTITION;
-        open[i] = errs[i] == KERR_LEADER_NOT_AVAILABLE;
-    }
-    for (int attempt = 0; err == KAFKA_OK; attempt++) {
-        err = lookup_round(c, &l, open, deadline);
-        if (err != KAFKA_OK || !reopen(&l, open) || client_now_ms() >= deadline)
-            break;
-        cluster_refresh(c->cluster);
-        pthread_mutex_lock(&c->lock);
-        client_cond_wait(&c->news, &c->lock,
-                         client_deadline(cluster_backoff_ms(c->cluster, attempt)));
-        pthread_mutex_unlock(&c->lock);
-    }
-    free(l.chosen);
-    free(open);
-    return err;
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/hmap.h"
 #include "client/cluster.h"
 #include "protocol/record_batch.h"
 
@@ -21,12 +22,19 @@ enum cpart_state {
     CPART_FETCH, /* has a position */
 };
 
+/* The memory of one Fetch answer, which the records of all its partitions lie in. */
+struct fetch_memory {
+    atomic_int refs;
+    struct peer_response *response; /* owned */
+};
+
 /* Records of one partition as one answer brought them; shared by the queue and the message sets
  * made from it. */
 struct fetched {
     struct list link; /* cpart.queue */
     atomic_int refs;
-    uint8_t *bytes;
+    struct fetch_memory *memory; /* one reference */
+    const uint8_t *bytes;        /* in there */
     size_t len;
     int64_t next_offset; /* behind the last whole batch */
     int64_t from_offset; /* records below are not for us */
@@ -45,10 +53,13 @@ struct fetched {
 };
 
 struct cpart {
-    struct list link; /* consumer.parts */
-    int refs;         /* the list's and one per request under way */
+    struct list link;   /* consumer.parts */
+    struct hnode hnode; /* consumer.by_name */
+    int refs;           /* the list's and one per request under way */
     char *topic;
     int32_t partition;
+    int32_t leader;    /* as metadata has it, -1 unknown */
+    uint64_t assigned; /* by which assign call */
     enum cpart_state state;
     uint64_t generation;
     int64_t reset_to;
@@ -75,8 +86,10 @@ struct kafka_consumer {
     pthread_mutex_t lock;
     pthread_cond_t news; /* records, an error, a position, a wakeup */
     struct list parts;
-    int requests; /* fetches under way, per node at most one */
+    struct hmap by_name;
+    uint64_t assigns;
     bool wake_posted, woken;
+    bool wants_more;   /* a queue has room that the fetcher does not know of */
     kafka_err_t error; /* to be told by the next poll */
 
     /* background thread */
@@ -94,10 +107,19 @@ void fetcher_wake(kafka_consumer_t *c); /* lock held */
 void fetcher_stop(void *consumer);      /* background thread */
 void cpart_unref(struct cpart *p);      /* lock held */
 void cpart_drop_queue(struct cpart *p); /* lock held */
-void fetched_unref(struct fetched *f);
 
-/* fetched.c: the next record for the application. 1: *r and *head filled; 0: none left; negative:
- * kafka_err_t, the rest of the set cannot be read. */
-int fetched_next(struct fetched *f, bool check_crcs, struct record *r, struct batch *head);
+/* What metadata says of the partition's leader. Lock held. */
+void cpart_find_leader(kafka_consumer_t *c, struct cpart *p);
+
+/* fetched.c */
+/* The partition's part of an answer; takes a reference to the memory. NULL without memory. */
+struct fetch_response_partition;
+struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_response_partition *r,
+                            int64_t from_offset);
+/* The next record for the application. 1: *r and *head filled, good as long as f; 0: none left;
+ * negative: the rest of the set cannot be read, minus a protocol error or a kafka_err_t. */
+int fetched_next(struct fetched *f, bool check_crcs, struct record *r, const struct batch **head);
+void fetched_unref(struct fetched *f);
+void fetch_memory_unref(struct fetch_memory *m);
 
 #endif

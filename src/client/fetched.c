@@ -4,6 +4,48 @@
 
 #include "client/consumer_private.h"
 #include "protocol/errors.h"
+#include "protocol/msg/fetch.h"
+
+void fetch_memory_unref(struct fetch_memory *m)
+{
+    if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
+        return;
+    peer_response_free(m->response);
+    free(m);
+}
+
+static bool copy_aborted(struct fetched *f, const struct fetch_response_partition *r)
+{
+    if (r->aborted_transactions.n <= 0)
+        return true;
+    f->aborted = calloc((size_t)r->aborted_transactions.n, sizeof *f->aborted);
+    if (!f->aborted)
+        return false;
+    f->aborted_n = r->aborted_transactions.n;
+    for (int i = 0; i < f->aborted_n; i++) {
+        f->aborted[i].producer_id = r->aborted_transactions.v[i].producer_id;
+        f->aborted[i].first_offset = r->aborted_transactions.v[i].first_offset;
+    }
+    return true;
+}
+
+struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_response_partition *r,
+                            int64_t from_offset)
+{
+    struct fetched *f = calloc(1, sizeof *f);
+    if (!f || !copy_aborted(f, r)) {
+        free(f);
+        return NULL;
+    }
+    atomic_init(&f->refs, 1);
+    atomic_fetch_add(&memory->refs, 1);
+    list_init(&f->link);
+    f->memory = memory;
+    f->bytes = r->records.p;
+    f->len = (size_t)r->records.len;
+    f->from_offset = f->next_offset = from_offset;
+    return f;
+}
 
 void fetched_unref(struct fetched *f)
 {
@@ -13,7 +55,7 @@ void fetched_unref(struct fetched *f)
         record_iter_close(f->iters[i]);
     free(f->iters);
     free(f->aborted);
-    free(f->bytes);
+    fetch_memory_unref(f->memory);
     free(f);
 }
 
@@ -96,7 +138,7 @@ static int next_entry(struct fetched *f, bool check_crcs)
     }
 }
 
-int fetched_next(struct fetched *f, bool check_crcs, struct record *r, struct batch *head)
+int fetched_next(struct fetched *f, bool check_crcs, struct record *r, const struct batch **head)
 {
     for (;;) {
         if (!f->iter) {
@@ -110,7 +152,7 @@ int fetched_next(struct fetched *f, bool check_crcs, struct record *r, struct ba
         if (rc == 0) {
             f->iter = NULL;
         } else if (r->offset >= f->from_offset) {
-            *head = f->head;
+            *head = &f->head;
             return 1;
         }
     }

@@ -97,7 +97,7 @@ static bool fetching_from(kafka_consumer_t *c, struct node *n)
 }
 
 /* Does the partition want a request now? Lock held. */
-static bool wants(kafka_consumer_t *c, struct cpart *p, int64_t now, int64_t *wait_ms)
+static bool wants(struct cpart *p, int64_t now, int64_t *wait_ms)
 {
     if (p->busy || p->state == CPART_START)
         return false;
@@ -107,7 +107,6 @@ static bool wants(kafka_consumer_t *c, struct cpart *p, int64_t now, int64_t *wa
         *wait_ms = p->retry_at_ms - now < *wait_ms ? p->retry_at_ms - now : *wait_ms;
         return false;
     }
-    (void)c;
     return true;
 }
 
@@ -125,17 +124,15 @@ static void begin_reset(kafka_consumer_t *c, struct cpart *p)
 static void collect(kafka_consumer_t *c, int64_t now, struct list *sends, int64_t *wait_ms)
 {
     bool unknown = false;
+    c->wants_more = false;
     list_each (it, &c->parts) {
         struct cpart *p = list_entry(it, struct cpart, link);
-        struct leader_info leader;
         int64_t wait;
         if (p->state == CPART_START && c->error == KAFKA_OK)
             begin_reset(c, p);
-        if (!wants(c, p, now, wait_ms))
+        if (!wants(p, now, wait_ms))
             continue;
-        struct node *n = NULL;
-        if (cluster_leader(c->cluster, p->topic, p->partition, &leader) && leader.leader >= 0)
-            n = cluster_node(c->cluster, leader.leader);
+        struct node *n = p->leader >= 0 ? cluster_node(c->cluster, p->leader) : NULL;
         if (!n || !node_ready(n, &wait)) {
             unknown |= !n;
             *wait_ms = *wait_ms < LOOK_AGAIN_MS ? *wait_ms : LOOK_AGAIN_MS;
@@ -189,7 +186,7 @@ static void on_part_error(kafka_consumer_t *c, struct cpart *p, kafka_err_t err,
         tell_error(c, err);
 }
 
-static void finish_send(struct fetch_send *s, bool refresh)
+static void end_send(struct fetch_send *s)
 {
     kafka_consumer_t *c = s->c;
     pthread_mutex_lock(&c->lock);
@@ -199,9 +196,15 @@ static void finish_send(struct fetch_send *s, bool refresh)
         cpart_unref(s->parts[i]);
     }
     pthread_mutex_unlock(&c->lock);
+    send_free(s);
+}
+
+static void finish_send(struct fetch_send *s, bool refresh)
+{
+    kafka_consumer_t *c = s->c;
+    end_send(s);
     if (refresh)
         cluster_refresh(c->cluster);
-    send_free(s);
     if (!c->closing)
         fetcher_run(c);
 }
@@ -244,66 +247,64 @@ static void on_lookup(void *arg, int status, int version, const void *response)
     finish_send(s, refresh);
 }
 
-static const struct fetch_response_partition *find_fetch(const struct fetch_response *m,
-                                                         const struct cpart *p)
+/* Answers list partitions in the order of the request, mostly: looking begins behind the last
+ * found.
+ */
+struct finder {
+    const struct fetch_response *m;
+    int32_t topic, partition;
+};
+
+static const struct fetch_response_partition *find_fetch(struct finder *at, const struct cpart *p)
 {
-    for (int32_t t = 0; m && t < m->responses.n; t++)
-        for (int32_t k = 0; k < m->responses.v[t].partitions.n; k++)
-            if (m->responses.v[t].partitions.v[k].partition_index == p->partition &&
-                str_eqz(m->responses.v[t].topic, p->topic))
-                return &m->responses.v[t].partitions.v[k];
+    int32_t topics = at->m ? at->m->responses.n : 0;
+    for (int32_t i = 0; i <= topics && topics > 0; i++) {
+        const struct fetch_response_response *t = &at->m->responses.v[at->topic];
+        int32_t n = str_eqz(t->topic, p->topic) ? t->partitions.n : 0;
+        for (int32_t k = 0; k < n; k++) {
+            int32_t place = (at->partition + k) % n;
+            if (t->partitions.v[place].partition_index == p->partition) {
+                at->partition = (place + 1) % n;
+                return &t->partitions.v[place];
+            }
+        }
+        at->topic = (at->topic + 1) % topics;
+        at->partition = 0;
+    }
     return NULL;
 }
 
-/* Offset behind the last whole entry; `from` when there is none. */
-static int64_t end_of(const uint8_t *p, size_t n, int64_t from, int32_t *epoch)
+/* Offset behind the last whole entry. */
+static enum batch_walk find_end(struct fetched *f, int32_t *epoch)
 {
     struct batch b;
-    for (size_t at = 0; batch_decode(p + at, n - at, n - at, &b) == BATCH_OK; at += b.size) {
-        from = b.last_offset + 1;
+    enum batch_walk how = BATCH_END;
+    for (size_t at = 0; at < f->len; at += b.size) {
+        how = batch_decode(f->bytes + at, f->len - at, f->len - at, &b);
+        if (how != BATCH_OK)
+            return how;
+        if (b.last_offset >= f->next_offset)
+            f->next_offset = b.last_offset + 1;
         *epoch = b.leader_epoch;
     }
-    return from;
-}
-
-static bool copy_aborted(struct fetched *f, const struct fetch_response_partition *r)
-{
-    if (r->aborted_transactions.n <= 0)
-        return true;
-    f->aborted = calloc((size_t)r->aborted_transactions.n, sizeof *f->aborted);
-    if (!f->aborted)
-        return false;
-    f->aborted_n = r->aborted_transactions.n;
-    for (int i = 0; i < f->aborted_n; i++) {
-        f->aborted[i].producer_id = r->aborted_transactions.v[i].producer_id;
-        f->aborted[i].first_offset = r->aborted_transactions.v[i].first_offset;
-    }
-    return true;
+    return how;
 }
 
 /* Queues the records. Lock held. */
-static void take_records(kafka_consumer_t *c, struct cpart *p,
+static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memory *memory,
                          const struct fetch_response_partition *r)
 {
-    if (r->records.len <= 0)
-        return;
-    struct fetched *f = calloc(1, sizeof *f);
-    if (!f || !(f->bytes = malloc((size_t)r->records.len)) || !copy_aborted(f, r)) {
-        if (f)
-            free(f->bytes);
-        free(f);
+    struct fetched *f = memory ? fetched_new(memory, r, p->fetch_at) : NULL;
+    if (!f) {
         tell_error(c, KAFKA_ERR_NO_MEMORY);
+        try_later(c, p);
         return;
     }
-    atomic_init(&f->refs, 1);
-    memcpy(f->bytes, r->records.p, (size_t)r->records.len);
-    f->len = (size_t)r->records.len;
-    f->from_offset = p->fetch_at;
-    f->next_offset = end_of(f->bytes, f->len, p->fetch_at, &p->epoch);
-    if (f->next_offset ==
-        p->fetch_at) { /* not one whole batch: too large for an old broker's limits */
+    enum batch_walk how = find_end(f, &p->epoch);
+    if (f->next_offset == p->fetch_at) {
+        /* Not one whole batch: damaged, or too large for the limits of a broker before 0.10.1. */
         fetched_unref(f);
-        tell_error(c, KERR_MESSAGE_TOO_LARGE);
+        tell_error(c, how == BATCH_CORRUPT ? KERR_CORRUPT_MESSAGE : KERR_MESSAGE_TOO_LARGE);
         try_later(c, p);
         return;
     }
@@ -313,16 +314,33 @@ static void take_records(kafka_consumer_t *c, struct cpart *p,
     pthread_cond_broadcast(&c->news);
 }
 
+/* The answer's memory becomes ours with the first partition that has records. */
+static struct fetch_memory *keep_memory(struct fetch_send *s, struct fetch_memory **memory)
+{
+    if (*memory)
+        return *memory;
+    struct fetch_memory *m = calloc(1, sizeof *m);
+    if (m && !(m->response = node_keep_response(s->node))) {
+        free(m);
+        m = NULL;
+    }
+    if (m)
+        atomic_init(&m->refs, 1);
+    return *memory = m;
+}
+
 static void on_fetched(void *arg, int status, int version, const void *response)
 {
     struct fetch_send *s = arg;
     kafka_consumer_t *c = s->c;
     const struct fetch_response *m = response;
+    struct finder finder = {m, 0, 0};
+    struct fetch_memory *memory = NULL;
     bool refresh = false;
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < s->n; i++) {
         struct cpart *p = s->parts[i];
-        const struct fetch_response_partition *r = find_fetch(m, p);
+        const struct fetch_response_partition *r = find_fetch(&finder, p);
         kafka_err_t err = status          ? client_err_of_status(status)
                           : m->error_code ? m->error_code
                           : r             ? r->error_code
@@ -334,9 +352,11 @@ static void on_fetched(void *arg, int status, int version, const void *response)
             continue;
         }
         p->attempts = 0;
-        take_records(c, p, r);
+        if (r->records.len > 0)
+            take_records(c, p, keep_memory(s, &memory), r);
     }
     pthread_mutex_unlock(&c->lock);
+    fetch_memory_unref(memory);
     finish_send(s, refresh);
 }
 
@@ -393,6 +413,17 @@ static bool fill_fetch(struct fetch_send *s, struct arena *a, struct fetch_reque
     return true;
 }
 
+/* No memory for the request: its partitions try again later. */
+static void fail_send(struct fetch_send *s)
+{
+    kafka_consumer_t *c = s->c;
+    pthread_mutex_lock(&c->lock);
+    for (int i = 0; i < s->n; i++)
+        try_later(c, s->parts[i]);
+    pthread_mutex_unlock(&c->lock);
+    end_send(s);
+}
+
 static void send_off(struct fetch_send *s)
 {
     kafka_consumer_t *c = s->c;
@@ -408,12 +439,15 @@ static void send_off(struct fetch_send *s)
     bool ok = s->lookup ? fill_lookup(s, &a, &req.lookup) : fill_fetch(s, &a, &req.fetch);
     pthread_mutex_unlock(&c->lock);
     if (!ok)
-        (s->lookup ? on_lookup : on_fetched)(s, -ENOMEM, 0, NULL);
+        ;
     else if (s->lookup)
-        node_send(s->node, API_LIST_OFFSETS, 1, -1, &req.lookup, timeout, true, on_lookup, s);
+        ok = node_send(s->node, API_LIST_OFFSETS, 1, -1, &req.lookup, timeout, true, on_lookup,
+                       s) == 0;
     else /* 12 is the last version that names topics by name */
-        node_send(s->node, API_FETCH, 0, 12, &req.fetch, timeout, true, on_fetched, s);
+        ok = node_send(s->node, API_FETCH, 0, 12, &req.fetch, timeout, true, on_fetched, s) == 0;
     arena_free(&a);
+    if (!ok)
+        fail_send(s);
 }
 
 static void fetcher_run(kafka_consumer_t *c)
@@ -450,9 +484,21 @@ static void on_timer(struct timer *t)
     fetcher_run(container_of(t, kafka_consumer_t, timer));
 }
 
+void cpart_find_leader(kafka_consumer_t *c, struct cpart *p)
+{
+    struct leader_info leader = {-1, -1};
+    cluster_leader(c->cluster, p->topic, p->partition, &leader);
+    p->leader = leader.leader;
+}
+
 static void on_metadata(void *arg)
 {
-    fetcher_run(arg);
+    kafka_consumer_t *c = arg;
+    pthread_mutex_lock(&c->lock);
+    list_each (it, &c->parts)
+        cpart_find_leader(c, list_entry(it, struct cpart, link));
+    pthread_mutex_unlock(&c->lock);
+    fetcher_run(c);
 }
 
 void fetcher_init(kafka_consumer_t *c)
