@@ -2,6 +2,7 @@
 #
 # Only what include/kafka marks KAFKA_API is visible: in the shared library by the compiler's visibility, in the
 # static one by making all else local to the one object that it holds.
+include(GNUInstallDirs)
 set(client_rooms base protocol net client)
 set(client_objects)
 foreach(room ${client_rooms})
