@@ -1,12 +1,11 @@
 # The client library for others: libkafkad-client, shared and static, from the rooms that it is made of.
 #
-# Only what include/kafka marks KAFKA_API is visible: in the shared library by the compiler's visibility, in the
-# static one by making all else local to the one object that it holds.
+# Only what include/kafka marks KAFKA_API is visible: in the shared library by the compiler's visibility (Flags.cmake), in
+# the static one by making all else local to the one object that it holds.
 include(GNUInstallDirs)
 set(client_rooms base protocol net client)
 set(client_objects)
 foreach(room ${client_rooms})
-  set_target_properties(room_${room} PROPERTIES C_VISIBILITY_PRESET hidden)
   list(APPEND client_objects $<TARGET_OBJECTS:room_${room}>)
 endforeach()
 set(client_libraries PkgConfig::libuv ZLIB::ZLIB PkgConfig::liblz4 PkgConfig::libzstd snappy_lib Threads::Threads)

@@ -100,7 +100,7 @@ int framing_places(struct framing *f, struct frame_pool *fp, void *scratch, size
     int n = 0;
     uint32_t like = f->last_len;
     if (framing_in_body(f)) {
-        size_t room;
+        size_t room = 0;
         iov[n].iov_base = framing_direct(f, fp, &room);
         iov[n].iov_len = room;
         if (!iov[n++].iov_base)
