@@ -170,8 +170,14 @@ kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope,
     for (size_t i = 0; i < props_count(conf->props); i++) {
         const char *key, *value;
         props_at(conf->props, i, &key, &value);
-        if (!find_row(key, scope))
-            client_log(2, "the setting %s is not known to this client and has no effect", key);
+        if (!find_row(key, scope)) /* one of another kind of client is no mistake */
+            client_log(find_row(key, ~0) ? 1 : 2, "the setting %s has no effect on this client",
+                       key);
+    }
+    const char *protocol = client_conf_string(conf, scope, "security.protocol");
+    if (strcasecmp(protocol, "PLAINTEXT") != 0) {
+        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT only", protocol);
+        return KAFKA_ERR_INVALID_ARG;
     }
     const char *servers = client_conf_string(conf, scope, "bootstrap.servers");
     char host[256];

@@ -145,6 +145,14 @@ static int64_t read_count(const char *text, const char *what, int64_t max)
     return n;
 }
 
+static kafka_conf_t *make_conf(const char *servers, const char *file)
+{
+    kafka_conf_t *conf = tool_conf_new();
+    tool_conf_load(conf, file);
+    tool_conf_servers(&tool, conf, servers, NULL);
+    return conf;
+}
+
 int main(int argc, char **argv)
 {
     static struct run r;
@@ -162,16 +170,17 @@ int main(int argc, char **argv)
     r.count = read_count(a.words.v[2], "num_messages", INT64_MAX - 1);
     r.payload = payload_random((size_t)read_count(a.words.v[4], "message_size_bytes", INT32_MAX));
 
-    kafka_conf_t *conf = tool_conf_new();
-    tool_conf_load(conf, a.words.n == 6 ? a.words.v[5] : NULL);
-    tool_conf_servers(&tool, conf, a.words.v[0], NULL);
-    tool_conf_set(conf, "auto.offset.reset", "latest");
+    const char *file = a.words.n == 6 ? a.words.v[5] : NULL;
+    kafka_conf_t *conf = make_conf(a.words.v[0], file);
     r.admin = tool_admin(conf);
     make_topic(&r);
-    reading_open(&r.reading, conf, r.topic, NULL);
-    tool_conf_set(conf, "acks", acks);
-    tool_conf_set(conf, "linger.ms", "0");
-    r.producer = tool_producer(conf);
+    kafka_conf_t *reading = make_conf(a.words.v[0], file);
+    tool_conf_set(reading, "auto.offset.reset", "latest");
+    reading_open(&r.reading, reading, r.topic, NULL);
+    kafka_conf_t *sending = make_conf(a.words.v[0], file);
+    tool_conf_set(sending, "acks", acks);
+    tool_conf_set(sending, "linger.ms", "0");
+    r.producer = tool_producer(sending);
     go_to_end(&r);
     measure(&r);
     print_result(&r, (int)a.decimals);
@@ -180,6 +189,8 @@ int main(int argc, char **argv)
     reading_close(&r.reading);
     kafka_admin_close(r.admin);
     kafka_conf_free(conf);
+    kafka_conf_free(reading);
+    kafka_conf_free(sending);
     payload_free(r.payload);
     return tool_finish(0);
 }
