@@ -1,0 +1,323 @@
+/* group.c - a group's life and states, and what its members agree on. */
+#include "coordinator/group.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/logline.h"
+#include "coordinator/group_private.h"
+#include "protocol/msg/join_group.h"
+
+#define BIT(s) (1u << (s))
+
+static const struct {
+    const char *name; /* on the wire */
+    unsigned next;    /* legal moves */
+} states[GROUP_STATES] = {
+    [GROUP_EMPTY] = {"Empty", BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_DEAD)},
+    [GROUP_PREPARING_REBALANCE] = {"PreparingRebalance", BIT(GROUP_COMPLETING_REBALANCE) |
+                                                             BIT(GROUP_EMPTY) | BIT(GROUP_DEAD)},
+    [GROUP_COMPLETING_REBALANCE] = {"CompletingRebalance", BIT(GROUP_STABLE) |
+                                                               BIT(GROUP_PREPARING_REBALANCE) |
+                                                               BIT(GROUP_DEAD)},
+    [GROUP_STABLE] = {"Stable", BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_DEAD)},
+    [GROUP_DEAD] = {"Dead", 0}, /* no way back: a new group takes the name */
+};
+
+const char *group_state_name(enum group_state s)
+{
+    return states[s].name;
+}
+
+void group_set_state(struct group *g, enum group_state to, const char *why)
+{
+    bool legal = states[g->state].next & BIT(to);
+    logline(legal ? LOGLINE_DEBUG : LOGLINE_ERROR, GROUP_TAG,
+            "group %.*s: %s -> %s%s because %s (generation %d)", STR_ARG(g->id),
+            states[g->state].name, states[to].name, legal ? "" : ", an illegal move,", why,
+            (int)g->generation);
+    assert(legal);
+    g->state = to;
+    g->state_ms = group_wall_ms(g);
+}
+
+/* ---- life ---- */
+
+struct group *group_new(const struct group_env *env, struct str id, int32_t partition)
+{
+    struct group *g = calloc(1, sizeof(*g));
+    if (!g)
+        return NULL;
+    g->env = env;
+    g->refs = 1;
+    g->partition = partition;
+    g->id = (struct str){str_dup(id), id.len};
+    if (!g->id.p) {
+        free(g);
+        return NULL;
+    }
+    g->state = GROUP_EMPTY;
+    g->state_ms = group_wall_ms(g);
+    list_init(&g->link);
+    list_init(&g->member_list);
+    list_init(&g->pending_list);
+    topic_names_init(&g->subscribed);
+    group_offsets_init(&g->offsets);
+    group_init_timers(g);
+    return g;
+}
+
+struct group *group_ref(struct group *g)
+{
+    g->refs++;
+    return g;
+}
+
+static void free_protocols(struct group *g)
+{
+    for (struct hnode *n = hmap_first(&g->protocols), *next; n; n = next) {
+        next = hmap_next(&g->protocols, n);
+        free(hmap_entry(n, struct protocol_count, node));
+    }
+    hmap_free(&g->protocols);
+}
+
+static void group_free(struct group *g)
+{
+    group_stop_timers(g);
+    list_each_safe (l, &g->member_list)
+        group_drop_member(g, list_entry(l, struct member, link), KERR_COORDINATOR_NOT_AVAILABLE);
+    list_each_safe (l, &g->pending_list)
+        group_drop_pending(g, list_entry(l, struct pending_member, link));
+    free_protocols(g);
+    hmap_free(&g->members);
+    hmap_free(&g->static_members);
+    hmap_free(&g->pending);
+    topic_names_free(&g->subscribed);
+    group_offsets_free(&g->offsets);
+    free(g->protocol_type);
+    free(g->protocol_name);
+    free((void *)g->id.p);
+    free(g);
+}
+
+void group_unref(struct group *g)
+{
+    if (g && --g->refs == 0)
+        group_free(g);
+}
+
+void group_unload(struct group *g)
+{
+    if (group_is(g, GROUP_DEAD))
+        return;
+    group_stop_timers(g);
+    group_set_state(g, GROUP_DEAD, "another broker coordinates it");
+    list_each_safe (l, &g->member_list)
+        group_drop_member(g, list_entry(l, struct member, link), KERR_NOT_COORDINATOR);
+    list_each_safe (l, &g->pending_list)
+        group_drop_pending(g, list_entry(l, struct pending_member, link));
+}
+
+/* ---- facts ---- */
+
+struct str group_id(const struct group *g)
+{
+    return g->id;
+}
+
+int32_t group_partition(const struct group *g)
+{
+    return g->partition;
+}
+
+enum group_state group_state(const struct group *g)
+{
+    return g->state;
+}
+
+int32_t group_generation(const struct group *g)
+{
+    return g->generation;
+}
+
+int group_members_n(const struct group *g)
+{
+    return (int)g->members.n;
+}
+
+struct str group_protocol_type(const struct group *g)
+{
+    return str_of(g->protocol_type ? g->protocol_type : "");
+}
+
+struct group_offsets *group_offsets(struct group *g)
+{
+    return &g->offsets;
+}
+
+int group_set_text(char **at, struct str s)
+{
+    char *copy = str_dup(s);
+    if (!copy && !str_is_null(s))
+        return -ENOMEM;
+    free(*at);
+    *at = copy;
+    return 0;
+}
+
+/* ---- protocols ---- */
+
+static bool is_protocol(const struct hnode *n, const void *key)
+{
+    return str_eq(hmap_entry(n, struct protocol_count, node)->name, *(const struct str *)key);
+}
+
+static struct protocol_count *find_protocol(const struct group *g, struct str name)
+{
+    struct hnode *n = hmap_find(&g->protocols, hash_str(name), is_protocol, &name);
+    return n ? hmap_entry(n, struct protocol_count, node) : NULL;
+}
+
+static struct protocol_count *get_protocol(struct group *g, struct str name)
+{
+    struct protocol_count *p = find_protocol(g, name);
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p) + (size_t)name.len);
+    if (!p)
+        return NULL;
+    memcpy(p + 1, name.p, (size_t)name.len);
+    p->name = (struct str){(const char *)(p + 1), name.len};
+    if (hmap_put(&g->protocols, &p->node, hash_str(name)) != 0) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static void uncount(struct group *g, const struct member_profile *profile, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct protocol_count *p = find_protocol(g, profile->protocols[i].name);
+        if (p)
+            p->by = profile; /* the first of its duplicates takes it out */
+    }
+    for (int i = 0; i < n; i++) {
+        struct protocol_count *p = find_protocol(g, profile->protocols[i].name);
+        if (!p || p->by != profile)
+            continue;
+        p->by = NULL;
+        if (--p->members == 0) {
+            hmap_remove(&g->protocols, &p->node);
+            free(p);
+        }
+    }
+}
+
+int group_count_protocols(struct group *g, const struct member_profile *profile)
+{
+    int i = 0;
+    for (; i < profile->protocols_n; i++) {
+        struct protocol_count *p = get_protocol(g, profile->protocols[i].name);
+        if (!p)
+            break;
+        if (p->by == profile)
+            continue;
+        p->by = profile;
+        p->members++;
+    }
+    for (int j = 0; j < i; j++) /* a later member may lie at the same address */
+        find_protocol(g, profile->protocols[j].name)->by = NULL;
+    if (i == profile->protocols_n)
+        return 0;
+    uncount(g, profile, i);
+    return -ENOMEM;
+}
+
+void group_uncount_protocols(struct group *g, const struct member_profile *profile)
+{
+    uncount(g, profile, profile->protocols_n);
+}
+
+static bool offered_by_all(const struct group *g, struct str name)
+{
+    const struct protocol_count *p = find_protocol(g, name);
+    return (size_t)(p ? p->members : 0) == g->members.n;
+}
+
+bool group_supports(const struct group *g, struct str type,
+                    const struct join_group_request_protocol *protocols, int32_t n)
+{
+    if (group_is(g, GROUP_EMPTY))
+        return type.len > 0 && n > 0;
+    if (!g->protocol_type || !str_eqz(type, g->protocol_type))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (offered_by_all(g, protocols[i].name))
+            return true;
+    return false;
+}
+
+static struct protocol_count *first_choice(const struct group *g, const struct member *m)
+{
+    for (int i = 0; i < m->own.protocols_n; i++)
+        if (offered_by_all(g, m->own.protocols[i].name))
+            return find_protocol(g, m->own.protocols[i].name);
+    return NULL;
+}
+
+/* Each member votes for the first in its list that all can use; of equals, the one that the leader
+ * names first. */
+struct str group_select_protocol(struct group *g)
+{
+    int32_t most = 0;
+    list_each (l, &g->member_list) {
+        struct protocol_count *p = first_choice(g, list_entry(l, struct member, link));
+        if (p && ++p->votes > most)
+            most = p->votes;
+    }
+    struct str chosen = STR_NULL;
+    for (int i = 0; g->leader && i < g->leader->own.protocols_n && str_is_null(chosen); i++) {
+        const struct protocol_count *p = find_protocol(g, g->leader->own.protocols[i].name);
+        if (p && p->votes == most && most > 0)
+            chosen = g->leader->own.protocols[i].name;
+    }
+    hmap_each (n, &g->protocols)
+        hmap_entry(n, struct protocol_count, node)->votes = 0;
+    return chosen;
+}
+
+struct bytes member_metadata(const struct member *m, struct str protocol)
+{
+    for (int i = 0; i < m->own.protocols_n; i++)
+        if (str_eq(m->own.protocols[i].name, protocol))
+            return m->own.protocols[i].metadata;
+    return (struct bytes){(const uint8_t *)"", 0};
+}
+
+/* ---- topics that the members read ---- */
+
+void group_find_subscribed(struct group *g)
+{
+    bool consumer = g->protocol_type && strcmp(g->protocol_type, "consumer") == 0;
+    topic_names_free(&g->subscribed);
+    topic_names_init(&g->subscribed);
+    g->subscribed_known = consumer && (g->protocol_name || g->members.n == 0);
+    if (!g->subscribed_known)
+        return;
+    list_each (l, &g->member_list) {
+        const struct member *m = list_entry(l, struct member, link);
+        struct bytes subscription = member_metadata(m, str_of(g->protocol_name));
+        if (topic_names_add_subscription(&g->subscribed, subscription) != 0) {
+            g->subscribed_known = false;
+            return;
+        }
+    }
+}
+
+bool group_subscribed(const struct group *g, struct str topic)
+{
+    return !g->subscribed_known || topic_names_has(&g->subscribed, topic);
+}

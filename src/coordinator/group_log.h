@@ -1,0 +1,41 @@
+/* group_log.h - how groups write their records down: the real form appends to a partition of
+ * __consumer_offsets and waits for its replicas (offsets_log.h), tests have one that obeys them.
+ *
+ * THREADS  the executor of the groups that use it. */
+#ifndef COORDINATOR_GROUP_LOG_H
+#define COORDINATOR_GROUP_LOG_H
+
+#include "base/list.h"
+#include "coordinator/group_records.h"
+#include "protocol/errors.h"
+
+/* One batch on its way into the log. Memory of whoever asked, until `done`. */
+struct group_append {
+    int32_t partition;
+    int64_t producer_id; /* -1, -1: not part of a transaction */
+    int16_t producer_epoch;
+    /* Later, never from inside append: error and base_offset stand. */
+    void (*done)(struct group_append *a);
+    enum kerr error; /* as the log says it, unmapped */
+    int64_t base_offset;
+    /* private to the log */
+    struct list link;
+    int64_t required_offset, deadline_ms;
+    struct task task;
+};
+
+struct group_log;
+struct group_log_ops {
+    /* All records in one batch, acknowledged as offsets.commit.required.acks wants. Copies them. */
+    void (*append)(struct group_log *log, struct group_append *a,
+                   const struct group_record *records, int n);
+    /* The same without waiting for replicas (acks 0), in as many batches as their size needs: for
+     * tombstones, whose loss only means that they are written once more. */
+    enum kerr (*append_now)(struct group_log *log, int32_t partition,
+                            const struct group_record *records, int n);
+};
+struct group_log {
+    const struct group_log_ops *ops;
+};
+
+#endif
