@@ -147,6 +147,11 @@ int group_members_n(const struct group *g)
     return (int)g->members.n;
 }
 
+int group_pending_n(const struct group *g)
+{
+    return (int)g->pending.n;
+}
+
 struct str group_protocol_type(const struct group *g)
 {
     return str_of(g->protocol_type ? g->protocol_type : "");

@@ -86,6 +86,7 @@ enum group_state group_state(const struct group *g);
 const char *group_state_name(enum group_state s);
 int32_t group_generation(const struct group *g);
 int group_members_n(const struct group *g);
+int group_pending_n(const struct group *g); /* ids handed out */
 /* "" when the group only keeps offsets. */
 struct str group_protocol_type(const struct group *g);
 struct group_offsets *group_offsets(struct group *g);

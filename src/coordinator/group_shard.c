@@ -132,6 +132,11 @@ int group_shard_new(const struct group_shard_options *o, struct group_shard **ou
     return 0;
 }
 
+const struct group_env *group_shard_env(const struct group_shard *s)
+{
+    return &s->o.env;
+}
+
 void group_shard_start(struct group_shard *s)
 {
     executor_timer_start(s->o.env.ex, &s->expiry_timer, 0);

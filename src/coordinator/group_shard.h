@@ -31,6 +31,8 @@ struct group_shard_options {
 /* 0 or -ENOMEM. Expiry begins with group_shard_start. */
 int group_shard_new(const struct group_shard_options *o, struct group_shard **out);
 void group_shard_start(struct group_shard *s);
+/* What its groups are made with. Borrowed. @thread any */
+const struct group_env *group_shard_env(const struct group_shard *s);
 /* Answers all that is parked with NOT_COORDINATOR, and whatever comes from now on with
  * COORDINATOR_NOT_AVAILABLE. */
 void group_shard_shut_down(struct group_shard *s);
