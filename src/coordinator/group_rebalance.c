@@ -58,6 +58,7 @@ static void empty_stored(struct group_store *s, enum kerr error)
         say_warn(GROUP_TAG, "group %.*s: cannot write that it is empty: %s", STR_ARG(s->group->id),
                  kerr_name((int16_t)error));
     group_store_end(s);
+    free(s);
 }
 
 static void become_empty(struct group *g)

@@ -229,7 +229,7 @@ static void a_tombstone_that_fails_comes_again_after_a_load(void **state)
 static void nothing_expires_twice_as_many_groups_in_turns(void **state)
 {
     struct bench *b = bench_with_retention(HOUR);
-    char name[16];
+    char name[24];
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof(name), "group-%d", i);
         assert_int_equal(commit_error(COMMIT(b, .group = name, .offset = i)), KERR_NONE);
