@@ -65,7 +65,6 @@ struct log *log_new(struct log_dir *dir, const char *folder, struct topic_partit
     atomic_init(&log->refs, 1);
     atomic_init(&log->first_unstable, INT64_MAX);
     atomic_init(&log->last_flush_ms, clock_wall_ms(dir->clock));
-    log->unsynced_snapshot = -1;
     producer_state_init(&log->producers);
     epoch_cache_init(&log->epochs);
     pthread_mutex_init(&log->flush_lock, NULL);

@@ -118,6 +118,7 @@ static void check_batch(struct checker *c, struct batch *b, int64_t pos, int64_t
         violated(c, "B3", "offset %" PRId64, b->last_offset);
     int64_t at = b->base_offset > c->start ? b->base_offset : c->start;
     if (b->magic == 2 && b->leader_epoch >= 0 && b->last_offset >= c->start && c->epochs &&
+        epoch_cache_count(c->epochs) && at >= epoch_cache_at(c->epochs, 0).start &&
         epoch_cache_of_offset(c->epochs, at) != b->leader_epoch)
         violated(c, "E2", "batch at %" PRId64 " of epoch %d, the file says %d", b->base_offset,
                  b->leader_epoch, epoch_cache_of_offset(c->epochs, at));
@@ -379,8 +380,6 @@ bool log_check_folder(struct fs *fs, const char *path, char *why, size_t why_n)
     check_names(&c, &names);
     if (epoch_cache_read(&epochs, fs, path, &had_text))
         violated(&c, "E1", "the epoch file does not read");
-    if (epoch_cache_count(&epochs)) /* below it batches have no entry any more */
-        c.start = epoch_cache_at(&epochs, 0).start;
     for (int i = 0; i < names.n && c.ok; i++) {
         if (names.v[i].kind != LOG_FILE_DATA || names.v[i].stage != LOG_STAGE_LIVE)
             continue;

@@ -16,7 +16,8 @@
  *   S1 snapshot: its size and checksum are right, offsets in it are below its own
  *   T1 transaction index: markers rise and lie in the segment, first < last, stable <= last + 1
  *   E1 epochs and their starts rise, the last one starts at or below the log end
- *   E2 a batch's epoch is that of its offset */
+ *   E2 a batch's epoch is that of its offset (where the file still tells; a log start that is not
+ *      yet in the checkpoint falls back after a crash, the epochs below it do not come back) */
 #ifndef LOG_LOG_CHECK_H
 #define LOG_LOG_CHECK_H
 

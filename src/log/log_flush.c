@@ -36,27 +36,24 @@ static void raise_recovery_point(struct log *log, int64_t to)
 int log_sync_to(struct log *log, int64_t target)
 {
     int64_t from = log_recovery_point(log);
-    pthread_mutex_lock(&log->lock);
-    struct segment_list *l = log_pin(log);
-    int64_t snapshot = log->unsynced_snapshot;
-    log->unsynced_snapshot = -1;
-    pthread_mutex_unlock(&log->lock);
+    struct segment_list *l = log_pin(log); /* after `target` was read: it holds all below */
     int err = 0;
-    int i = segment_list_floor(l, from);
-    for (i = i < 0 ? 0 : i; i < l->n && !err; i++) {
+    /* The one before as well: if the last flush came just before a roll, it was sealed after it. */
+    int floor = segment_list_floor(l, from);
+    for (int i = floor > 0 ? floor - 1 : 0; i < l->n && !err; i++) {
         struct segment *s = l->v[i];
         if (s->base > target)
             break;
         if (atomic_load(&s->doomed)) /* cut or deleted meanwhile: not what the log is made of */
             continue;
         /* recovered data was written by an earlier process, and nobody knows whether it is safe */
-        err = segment_sync(s, segment_size(s) > 0 && target > from);
+        err = segment_sync(s, i >= floor && segment_size(s) > 0 && target > from);
+        if (!err && s->base >= from && s->base > 0)
+            err = sync_snapshot(log, s->base); /* of the roll that made it */
         if (err == -ESTALE)
             err = 0;
     }
     segment_list_unpin(l);
-    if (!err && snapshot >= 0)
-        err = sync_snapshot(log, snapshot);
     if (!err && atomic_exchange(&log->names_dirty, false))
         err = log_failed(log, fs_sync_dir(log_fs(log), log_path(log)), "sync", NULL);
     if (!err && log_offline(log))

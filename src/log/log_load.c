@@ -201,8 +201,9 @@ static int recover_one(struct loader *ld, int i, struct segment_recovery *r)
 
 /* Is there something missing between segment i, which ends in front of next_offset, and the next
  * one? After a crash of the machine a new segment's name can have outlived the end of the one
- * before it, which nothing has synced yet. Compaction makes gaps too, so it cannot be told there.
- */
+ * before it, which nothing has synced yet. Compaction makes gaps too, so it cannot be told there. A
+ * follower that was cut inside a batch right before a roll has one as well: what it loses here
+ * (nothing below its recovery point), it fetches again. */
 static bool has_hole(const struct loader *ld, int i, int64_t next_offset)
 {
     return i + 1 < ld->n && ld->segments[i + 1]->base > next_offset &&
@@ -214,7 +215,8 @@ static int recover(struct loader *ld)
     struct log *log = ld->log;
     int64_t rp = ld->args->recovery_point;
     int first = ld->n - 1;
-    while (first > 0 && ld->segments[first]->base > rp)
+    /* the last one that begins below it: if that one was full just then, it was sealed later */
+    while (first > 0 && ld->segments[first]->base >= rp)
         first--;
     if (ld->n == 0)
         return 0;
@@ -231,7 +233,7 @@ static int recover(struct loader *ld)
             err = drop_from(ld, i + 1);
         }
         if (!err && i + 1 < ld->n)
-            err = log_take_snapshot(log, ld->segments[i + 1]->base, false);
+            err = log_take_snapshot(log, ld->segments[i + 1]->base, true);
     }
     ld->recovered = true;
     log->touched = true;

@@ -39,10 +39,9 @@ struct log {
     pthread_mutex_t lock;
     /* lock */
     struct producer_state producers;
-    int64_t last_snapshot;     /* offset of the newest snapshot file; 0 without one */
-    int64_t unsynced_snapshot; /* of a roll, for the next flush to sync; -1 = none */
-    bool metadata_pending;     /* topic_id is not on disk yet */
-    bool touched;              /* a clean stop has something to write */
+    int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
+    bool metadata_pending; /* topic_id is not on disk yet */
+    bool touched;          /* a clean stop has something to write */
 };
 
 /* A published config: log_config_ref hands out &c. */
@@ -93,7 +92,8 @@ int log_should_roll(struct log *log, const struct segment *s, int64_t n, int64_t
                     int64_t last_offset, bool *roll);
 /* A new active segment at `base` (>= log end). */
 int log_roll(struct log *log, int64_t base);
-/* Snapshot of the producers at `offset` unless there is one already; sync: durable now. */
+/* Snapshot of the producers at `offset` unless there is one already; sync: durable now, else with
+ * the next flush (then `offset` must be the base of a segment). */
 int log_take_snapshot(struct log *log, int64_t offset, bool sync);
 
 /* ---- log_flush.c ---- */

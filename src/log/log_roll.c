@@ -49,8 +49,6 @@ int log_take_snapshot(struct log *log, int64_t offset, bool sync)
         return log_failed(log, err, "write", name);
     }
     log->last_snapshot = offset;
-    if (!sync)
-        log->unsynced_snapshot = offset;
     return 0;
 }
 

@@ -1,9 +1,12 @@
 /* log_truncate.c - cutting a log back: a follower that has diverged from its leader.
  *
  * Readers keep the segments they pinned; a segment that is cut becomes a new object, so that no
- * index changes under anybody. Files are cut at once. Nothing here is durable by itself: what
- * comes back after a crash is cut again, since the leader's epochs tell where. Only the recovery
- * point on disk must follow before new records are written, or a crash would trust them unread. */
+ * index changes under anybody.
+ *
+ * CRASH  The cut is synced before the epoch file changes and before new records come: else a crash
+ *        could bring back the old records under epochs that are not theirs, and nobody would see
+ *        the divergence. The recovery point on disk must follow too, or records written later would
+ *        be trusted unread. Both are rare enough to be done under the locks. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,6 +31,24 @@ static void lower(_Atomic int64_t *v, int64_t to)
         ;
 }
 
+/* A shortage counts as a failure here: half done is not an option. */
+static int sync_names(struct log *log)
+{
+    int err = fs_sync_dir(log_fs(log), log_path(log));
+    if (err)
+        log_dir_fail(log->folder.dir, err, "sync %s", log_path(log));
+    return err;
+}
+
+/* The segment that was cut or made, and its names, on disk. */
+static int sync_cut(struct log *log, struct segment *s)
+{
+    int err = segment_sync(s, true);
+    if (err)
+        log_dir_fail(log->folder.dir, err, "cut %s", log_path(log));
+    return err ? err : sync_names(log);
+}
+
 /* The log ends at `end` now. The watermark follows the end, and the rest the watermark. */
 static int set_end(struct log *log, int64_t end)
 {
@@ -49,6 +70,9 @@ static int cut_segments(struct log *log, int64_t offset)
     struct segment *cut;
     int i = segment_list_floor(now, offset);
     int err = doom_from(log, now, i + 1);
+    /* Later segments must not come back behind one that was cut: that would be a hole. */
+    if (!err && i + 1 < now->n)
+        err = sync_names(log);
     if (!err)
         err = segment_truncated(now->v[i], offset, &log->config->c, &cut);
     if (err)
@@ -60,7 +84,7 @@ static int cut_segments(struct log *log, int64_t offset)
         return -ENOMEM;
     }
     segment_lists_publish(&log->segments, l);
-    return 0;
+    return sync_cut(log, segment_list_active(l));
 }
 
 static int start_over(struct log *log, int64_t offset)
@@ -79,7 +103,7 @@ static int start_over(struct log *log, int64_t offset)
         return -ENOMEM;
     }
     segment_lists_publish(&log->segments, l);
-    return 0;
+    return sync_cut(log, segment_list_active(l));
 }
 
 /* The recovery point on disk must not be above what was cut. Without locks: it asks all logs. */
@@ -94,13 +118,15 @@ static int save_recovery_point(struct log *log)
 
 enum kerr log_truncate_fully(struct log *log, int64_t offset)
 {
+    if (offset < 0)
+        offset = 0;
     pthread_mutex_lock(&log->flush_lock);
     pthread_mutex_lock(&log->lock);
     enum kerr code = log_usable(log);
     if (!code) {
         log->touched = true;
-        epoch_cache_clear(&log->epochs);
         int err = start_over(log, offset);
+        epoch_cache_clear(&log->epochs);
         if (!err)
             err = log_save_epochs(log);
         if (!err) {
@@ -157,7 +183,7 @@ int log_reload_producers(struct log *log, int64_t offset)
     int err = log_load_producers(log, l->v, l->n, offset, false);
     segment_list_unpin(l);
     if (!err)
-        err = log_take_snapshot(log, offset, false);
+        err = log_take_snapshot(log, offset, true);
     log_update_unstable(log);
     return err;
 }

@@ -26,6 +26,8 @@ int producer_snapshot_write(const struct producer_state *ps, struct fs *fs, cons
         if (!err && sync)
             err = file_sync(f);
         file_unref(f);
+        if (err) /* half a snapshot would only be refused later */
+            (void)fs_unlink(fs, path);
     }
     buf_free(&bytes);
     return err;

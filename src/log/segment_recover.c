@@ -200,7 +200,8 @@ int segment_replay_producers(struct segment *s, int64_t from, int64_t upto,
             continue;
         if (b.base_offset >= upto)
             break;
-        err = feed_producers(ps, f, &b, pos, &done, &aborted);
+        err = segment_failed(s, LOG_FILE_DATA, feed_producers(ps, f, &b, pos, &done, &aborted),
+                             "read");
     }
     if (!err)
         err = segment_failed(s, LOG_FILE_DATA, w.error, "read");

@@ -41,5 +41,7 @@ bool time_index_sane(struct index_view *v, int64_t base)
         return true;
     struct time_offset first = time_index_at(v, base, 0);
     struct time_offset last = time_index_at(v, base, v->n - 1);
-    return last.offset >= base && last.timestamp >= first.timestamp && first.timestamp >= 0;
+    /* equal times in two entries: zeros that were never cut off */
+    return last.offset >= base && first.timestamp >= 0 &&
+           (v->n == 1 || last.timestamp > first.timestamp);
 }

@@ -17,7 +17,7 @@
 #include "base/fs_fault.h"
 #include "base/logline.h"
 #include "log/log_check.h"
-#include "log/log_open.h"
+#include "log/log_load.h"
 #include "log/log_private.h"
 #include "protocol/batch_builder.h"
 #include "temp_dir.h"

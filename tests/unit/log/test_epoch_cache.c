@@ -1,0 +1,171 @@
+/* Leader epochs: the rules of adding and cutting, the answers, the file. */
+#include "log/epoch_cache.h"
+
+#include "log_util.h"
+#include "vectors.h"
+
+static struct epoch_cache with(const char *text)
+{
+    struct epoch_cache c;
+    epoch_cache_init(&c);
+    assert_int_equal(epoch_cache_parse(&c, text, strlen(text)), 0);
+    return c;
+}
+
+static void assert_entries(struct epoch_cache *c, const char *want)
+{
+    char got[256] = "";
+    size_t n = 0;
+    for (int i = 0; i < epoch_cache_count(c); i++) {
+        struct epoch_entry e = epoch_cache_at(c, i);
+        n += (size_t)snprintf(got + n, sizeof(got) - n, "%s%d:%" PRId64, i ? " " : "", e.epoch,
+                              e.start);
+    }
+    assert_string_equal(got, want);
+}
+
+static void adding_drops_what_it_contradicts(void **state)
+{
+    static const struct {
+        const char *before;
+        int32_t epoch;
+        int64_t start;
+        const char *after;
+    } cases[] = {
+        {"0\n0\n", 0, 0, "0:0"},
+        {"0\n1\n0 0\n", 1, 10, "0:0 1:10"},
+        {"0\n2\n0 0\n1 10\n", 1, 10, "0:0 1:10"},
+        {"0\n2\n0 0\n1 10\n", 1, 15, "0:0 1:10"}, /* began earlier: stays */
+        {"0\n2\n0 0\n1 10\n", 1, 5, "0:0 1:5"},
+        {"0\n2\n0 0\n1 10\n", 2, 10, "0:0 2:10"}, /* epoch 1 wrote nothing */
+        {"0\n3\n0 0\n1 10\n2 20\n", 3, 5, "0:0 3:5"},
+        {"0\n3\n0 0\n1 10\n2 20\n", 1, 30, "0:0 1:30"},
+        {"0\n3\n0 0\n1 10\n2 20\n", 5, 0, "5:0"},
+        {"0\n1\n0 0\n", -1, 10, "0:0"}, /* batches of very old leaders */
+        {"0\n1\n0 0\n", 1, -1, "0:0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct epoch_cache c = with(cases[i].before);
+        assert_int_equal(epoch_cache_note(&c, cases[i].epoch, cases[i].start), 0);
+        assert_entries(&c, cases[i].after);
+        epoch_cache_free(&c);
+    }
+}
+
+static void cuts_keep_what_is_left_answerable(void **state)
+{
+    struct epoch_cache c = with("0\n4\n0 0\n1 10\n2 20\n5 30\n");
+    assert_false(epoch_cache_cut_end(&c, 31));
+    assert_true(epoch_cache_cut_end(&c, 30)); /* a start at the end goes */
+    assert_entries(&c, "0:0 1:10 2:20");
+    assert_false(epoch_cache_cut_start(&c, 0));
+    assert_true(epoch_cache_cut_start(&c, 15));
+    assert_entries(&c, "1:15 2:20");
+    assert_false(epoch_cache_cut_start(&c, 15));
+    assert_true(epoch_cache_cut_start(&c, 20));
+    assert_entries(&c, "2:20");
+    assert_false(epoch_cache_cut_start(&c, 20));
+    assert_true(epoch_cache_cut_start(&c, 25));
+    assert_entries(&c, "2:25");
+    assert_true(epoch_cache_cut_end(&c, 0));
+    assert_entries(&c, "");
+    assert_false(epoch_cache_cut_start(&c, 7));
+    epoch_cache_free(&c);
+    struct epoch_cache late = with("0\n2\n3 50\n4 60\n");
+    assert_false(epoch_cache_cut_start(&late, 40)); /* nothing begins that early */
+    assert_entries(&late, "3:50 4:60");
+    epoch_cache_free(&late);
+}
+
+static void end_offsets(void **state)
+{
+    static const struct {
+        int32_t asked, found;
+        int64_t end;
+    } cases[] = {{-1, -1, -1}, {0, 0, 5},  {1, 1, 10},  {2, 1, 10},         {3, 3, 20},
+                 {4, 3, 20},   {5, 5, 99}, {6, -1, -1}, {INT32_MAX, -1, -1}};
+    struct epoch_cache c = with("0\n3\n1 5\n3 10\n5 20\n");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int32_t found;
+        int64_t end;
+        epoch_cache_end_offset(&c, cases[i].asked, 99, &found, &end);
+        assert_int_equal(found, cases[i].found);
+        assert_int_equal(end, cases[i].end);
+    }
+    assert_int_equal(epoch_cache_latest(&c), 5);
+    assert_int_equal(epoch_cache_of_offset(&c, 4), -1);
+    assert_int_equal(epoch_cache_of_offset(&c, 5), 1);
+    assert_int_equal(epoch_cache_of_offset(&c, 19), 3);
+    assert_int_equal(epoch_cache_of_offset(&c, 1000), 5);
+    assert_int_equal(epoch_cache_earliest(&c, 5), 1);
+    assert_int_equal(epoch_cache_earliest(&c, 4), -1);
+    epoch_cache_free(&c);
+    struct epoch_cache none = with("");
+    int32_t found;
+    int64_t end;
+    epoch_cache_end_offset(&none, 0, 99, &found, &end);
+    assert_int_equal(found, -1);
+    assert_int_equal(end, -1);
+    assert_int_equal(epoch_cache_latest(&none), -1);
+    epoch_cache_free(&none);
+}
+
+static void the_file_is_kafkas(void **state)
+{
+    struct log_test t;
+    struct epoch_cache c;
+    uint8_t got[64];
+    char *text;
+    size_t n;
+    bool had_text;
+    setup_log(&t);
+    epoch_cache_init(&c);
+    assert_int_equal(epoch_cache_assign(&c, t.fs, log_path(t.log), 0, 0), 0);
+    assert_int_equal(epoch_cache_assign(&c, t.fs, log_path(t.log), 3, 1057), 0);
+    assert_int_equal(fs_read_all(t.fs, log_file(&t, EPOCH_FILE_NAME), 100, &text, &n), 0);
+    assert_vector("file_leader_epoch_checkpoint", text, n);
+    memcpy(got, text, n);
+    free(text);
+    struct epoch_cache again;
+    epoch_cache_init(&again);
+    assert_int_equal(epoch_cache_read(&again, t.fs, log_path(t.log), &had_text), 0);
+    assert_true(had_text);
+    assert_entries(&again, "0:0 3:1057");
+    epoch_cache_free(&again);
+    epoch_cache_free(&c);
+    teardown(&t);
+}
+
+static void damage_is_refused(void **state)
+{
+    static const char *const bad[] = {"0\n3\n0 0\n",  "0\n1\n0\n",        "0\n1\n0 -1\n",
+                                      "0\n1\n-1 0\n", "0\n2\n1 0\n0 5\n", "0\n2\n0 5\n1 5\n",
+                                      "1\n0\n",       "0\n1\n0 0 0\n",    "garbage"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct epoch_cache c;
+        epoch_cache_init(&c);
+        assert_int_equal(epoch_cache_parse(&c, bad[i], strlen(bad[i])), -EBADMSG);
+        assert_int_equal(epoch_cache_count(&c), 0);
+        epoch_cache_free(&c);
+    }
+}
+
+/* An epoch that could not be written is not known either. */
+static void a_failed_write_changes_nothing(void **state)
+{
+    struct log_test t;
+    setup_log(&t);
+    for (uint64_t n = 1; n <= 5; n++) {
+        struct epoch_cache c = with("0\n1\n0 0\n");
+        fs_fault_fail_at(t.fault, n, EIO);
+        assert_int_equal(epoch_cache_assign(&c, t.fs, log_path(t.log), 1, 10), -EIO);
+        fs_fault_clear(t.fault);
+        assert_entries(&c, "0:0");
+        epoch_cache_free(&c);
+    }
+    teardown(&t);
+}
+
+UNIT_MAIN(unit_test(adding_drops_what_it_contradicts), unit_test(cuts_keep_what_is_left_answerable),
+          unit_test(end_offsets), unit_test(the_file_is_kafkas), unit_test(damage_is_refused),
+          unit_test(a_failed_write_changes_nothing))

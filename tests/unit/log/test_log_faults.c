@@ -1,0 +1,376 @@
+/* Every call to the disk fails once, in every scenario: no crash, no leak, nothing acknowledged is
+ * lost, nothing is claimed after a sync that failed. */
+#include "log_util.h"
+
+struct story {
+    int64_t acked; /* end of what was acknowledged */
+    int64_t tried; /* end of what was attempted */
+    int64_t least; /* what must be there whatever else happened: lowered by cuts */
+    bool failed;   /* a storage error was returned */
+};
+
+static void note(struct log_test *t, struct story *s, enum kerr code)
+{
+    if (!code)
+        return;
+    assert_int_equal(code, KERR_KAFKA_STORAGE_ERROR);
+    if (log_dir_offline(t->dir))
+        s->failed = true;
+}
+
+static void tell_append(struct log_test *t, struct story *s, struct records r)
+{
+    struct append_info info;
+    bool before = s->failed;
+    enum kerr code = append_info(t, &r, &info);
+    note(t, s, code);
+    if (!code) {
+        assert_false(before); /* offline is for ever */
+        s->acked = info.last_offset + 1;
+    }
+    if (s->tried < s->acked)
+        s->tried = s->acked;
+    if (code && !before)
+        s->tried = s->acked + r.n;
+}
+
+static void tell_flush(struct log_test *t, struct story *s)
+{
+    int64_t before = log_recovery_point(t->log);
+    bool failed = s->failed;
+    enum kerr code = log_flush(t->log);
+    note(t, s, code);
+    if (code || failed) /* no success after a failure, and no progress */
+        assert_int_equal(log_recovery_point(t->log), before);
+    assert_true(!failed || code);
+}
+
+static void leader(struct log_test *t, struct story *s)
+{
+    int32_t sequence = 0;
+    note(t, s, log_begin_epoch(t->log, 1));
+    note(t, s, log_set_topic_id(t->log, (struct uuid){{1}}));
+    for (int i = 0; i < 24; i++) {
+        tell_append(t, s, records_of(1 + i % 3));
+        if (i % 3 == 0) {
+            struct records r = produced(7, 0, sequence, 1, true);
+            int64_t acked = s->acked;
+            tell_append(t, s, r);
+            sequence += s->acked > acked;
+        }
+        if (i % 9 == 4) {
+            enum kerr code = append_marker(t, 7, 0, i % 2, 0);
+            note(t, s, code);
+            s->acked += !code;
+            if (s->tried < s->acked + 1)
+                s->tried = s->acked + 1;
+        }
+        log_set_high_watermark(t->log, s->acked);
+        if (i % 8 == 5)
+            tell_flush(t, s);
+        if (i == 15)
+            note(t, s, log_raise_start_offset(t->log, 9));
+        if (i % 10 == 9)
+            log_retention(t->log, T0);
+    }
+    tell_flush(t, s);
+    if (log_close(t->log) && log_dir_offline(t->dir))
+        s->failed = true;
+    s->least = s->acked;
+}
+
+/* The scenario with the n-th call failing; false when there are fewer calls than that. */
+static bool run_leader(uint64_t n, int error)
+{
+    struct log_test t;
+    struct story s = {0};
+    setup(&t);
+    t.config.segment_bytes = 600;
+    t.config.index_interval_bytes = 100;
+    t.config.file_delete_delay_ms = 0;
+    assert_int_equal(try_create(&t), 0);
+    uint64_t from = fs_fault_total(t.fault);
+    fs_fault_fail_at(t.fault, n, error);
+    leader(&t, &s);
+    bool reached = fs_fault_total(t.fault) - from >= n;
+    fs_fault_fail_at(t.fault, 0, 0);
+    bool closed = !s.failed;
+    note_checkpoints(&t);
+    t.start_offset = 0;
+    fresh_dir(&t);
+    assert_int_equal(try_open(&t, closed), 0);
+    if (log_end_offset(t.log) < s.least || log_end_offset(t.log) > s.tried)
+        fail_msg("call %d, error %d: end %" PRId64 ", acknowledged %" PRId64 ", tried %" PRId64,
+                 (int)n, error, log_end_offset(t.log), s.least, s.tried);
+    check(&t);
+    read_all(&t, 300);
+    append_many(&t, 2, 1);
+    reopen_clean(&t);
+    check(&t);
+    teardown(&t);
+    return reached;
+}
+
+static void visit(bool (*run)(uint64_t n, int error), int error)
+{
+    uint64_t n = 1;
+    while (run(n, error))
+        n++;
+    assert_true(n > 50);
+}
+
+static void a_leader_with_io_errors(void **state)
+{
+    visit(run_leader, EIO);
+}
+
+static void a_leader_on_a_full_disk(void **state)
+{
+    visit(run_leader, ENOSPC);
+}
+
+/* Too many open files: that says nothing about the disk, which goes on. */
+static void a_leader_without_descriptors(void **state)
+{
+    visit(run_leader, EMFILE);
+}
+
+/* ---- a follower that is cut ---- */
+
+static void tell_replicate(struct log_test *t, struct story *s, int n, int32_t epoch)
+{
+    int64_t at = log_end_offset(t->log);
+    enum kerr code = replicate(t, at, n, epoch);
+    note(t, s, code);
+    if (!code)
+        s->acked = s->least = at + n;
+}
+
+static void tell_cut(struct log_test *t, struct story *s, int64_t offset, bool fully)
+{
+    enum kerr code = fully ? log_truncate_fully(t->log, offset) : log_truncate_to(t->log, offset);
+    note(t, s, code);
+    if (!code) /* inside a batch: the gap in front of the end does not survive a restart */
+        s->acked = s->least = fully ? offset : offset - 1;
+    else if (s->least > offset || fully)
+        s->least = fully ? 0 : offset - 1; /* perhaps cut, perhaps not */
+}
+
+static bool run_follower(uint64_t n, int error)
+{
+    struct log_test t;
+    struct story s = {0};
+    setup(&t);
+    t.config.segment_bytes = 500;
+    t.config.index_interval_bytes = 60;
+    t.config.file_delete_delay_ms = 0;
+    assert_int_equal(try_create(&t), 0);
+    uint64_t from = fs_fault_total(t.fault);
+    fs_fault_fail_at(t.fault, n, error);
+    for (int i = 0; i < 12 && !s.failed; i++)
+        tell_replicate(&t, &s, 2, i / 5);
+    if (!s.failed)
+        tell_flush(&t, &s);
+    if (!s.failed)
+        tell_cut(&t, &s, 13, false);
+    for (int i = 0; i < 6 && !s.failed; i++)
+        tell_replicate(&t, &s, 3, 7);
+    if (!s.failed)
+        tell_cut(&t, &s, 20, false);
+    if (!s.failed)
+        tell_flush(&t, &s);
+    if (!s.failed)
+        tell_cut(&t, &s, 100, true);
+    for (int i = 0; i < 4 && !s.failed; i++)
+        tell_replicate(&t, &s, 1, 8);
+    log_dir_remove_due(t.dir);
+    if (log_close(t.log) && log_dir_offline(t.dir))
+        s.failed = true;
+    bool reached = fs_fault_total(t.fault) - from >= n;
+    fs_fault_fail_at(t.fault, 0, 0);
+    note_checkpoints(&t);
+    t.start_offset = 0;
+    fresh_dir(&t);
+    assert_int_equal(try_open(&t, !s.failed), 0);
+    if (log_end_offset(t.log) < s.least)
+        fail_msg("call %d, error %d: end %" PRId64 ", at least %" PRId64, (int)n, error,
+                 log_end_offset(t.log), s.least);
+    check(&t);
+    reopen_clean(&t);
+    check(&t);
+    teardown(&t);
+    return reached;
+}
+
+static void a_follower_with_io_errors(void **state)
+{
+    visit(run_follower, EIO);
+}
+
+static void a_follower_without_descriptors(void **state)
+{
+    visit(run_follower, EMFILE);
+}
+
+/* ---- making, deleting, loading ---- */
+
+static void every_failure_of_making_a_log(void **state)
+{
+    static const int errors[] = {EIO, ENOSPC, EMFILE};
+    for (int k = 0; k < 3; k++)
+        for (uint64_t n = 1;; n++) {
+            struct log_test t;
+            setup(&t);
+            fs_fault_fail_at(t.fault, n, errors[k]);
+            struct topic_partition tp = {TOPIC, 0};
+            int err = log_create(t.dir, tp, &t.config, (struct uuid){{1}}, &t.log);
+            fs_fault_fail_at(t.fault, 0, 0);
+            if (err)
+                assert_null(t.log);
+            assert_int_equal(log_dir_offline(t.dir), err && errors[k] != EMFILE);
+            if (!err) {
+                teardown(&t);
+                assert_true(n > 8);
+                break;
+            }
+            if (errors[k] == EMFILE) /* the next attempt finds nothing in its way */
+                assert_int_equal(try_create(&t), 0);
+            fresh_dir(&t);
+            struct file_stat st;
+            if (fs_stat(t.fs, log_file(&t, ""), &st) == 0) { /* half made: loads all the same */
+                assert_int_equal(try_open(&t, false), 0);
+                append_many(&t, 1, 1);
+                check(&t);
+            }
+            teardown(&t);
+        }
+}
+
+static void every_failure_of_deleting(void **state)
+{
+    for (uint64_t n = 1; n < 5; n++) {
+        struct log_test t;
+        setup_log(&t);
+        append_many(&t, 3, 1);
+        fs_fault_fail_at(t.fault, n, EIO);
+        int err = log_delete(t.log, 0);
+        fs_fault_fail_at(t.fault, 0, 0);
+        assert_int_equal(log_dir_offline(t.dir), err != 0);
+        fresh_dir(&t);
+        struct file_stat st;
+        if (fs_stat(t.fs, log_file(&t, ""), &st) == 0) {
+            assert_int_equal(try_open(&t, false), 0);
+            assert_int_equal(log_end_offset(t.log), 3);
+        }
+        teardown(&t);
+    }
+}
+
+static void every_failure_of_a_recovery(void **state)
+{
+    for (uint64_t n = 1;; n++) {
+        struct log_test t;
+        setup(&t);
+        t.config.segment_bytes = 600;
+        t.config.index_interval_bytes = 100;
+        assert_int_equal(try_create(&t), 0);
+        for (int i = 0; i < 20; i++) {
+            struct records r = produced(1, 0, i, 1, true);
+            assert_int_equal(append(&t, &r), KERR_NONE);
+        }
+        assert_int_equal(append_marker(&t, 1, 0, false, 0), KERR_NONE);
+        note_checkpoints(&t);
+        drop_log(&t);
+        fs_fault_fail_at(t.fault, n, EIO);
+        int err = try_open(&t, false);
+        fs_fault_fail_at(t.fault, 0, 0);
+        if (log_dir_offline(t.dir) != (err != 0))
+            fail_msg("call %d: error %d, %s", (int)n, err, t.said);
+        if (!err) {
+            assert_true(n > 50);
+            teardown(&t);
+            break;
+        }
+        assert_null(t.log);
+        fresh_dir(&t);
+        assert_int_equal(try_open(&t, false), 0);
+        assert_int_equal(log_end_offset(t.log), 21);
+        assert_int_equal(
+            size_of(&t, "00000000000000000000.txnindex") > 0 || log_segment_count(t.log) > 1, 1);
+        check(&t);
+        teardown(&t);
+    }
+}
+
+/* ---- reading ---- */
+
+static void a_read_error_takes_the_dir_offline(void **state)
+{
+    struct log_test t;
+    struct log_slice s;
+    struct offset_lookup l;
+    setup_log(&t);
+    append_many(&t, 3, 1);
+    reopen_clean(&t);
+    fs_fault_add(t.fault, (struct fs_fault_rule){.call = FS_PREAD, .times = 1, .error = EIO});
+    assert_int_equal(log_read(t.log, 0, 100, 3, true, false, &s), KERR_KAFKA_STORAGE_ERROR);
+    assert_null(s.file);
+    assert_true(log_dir_offline(t.dir));
+    assert_int_equal(log_read(t.log, 0, 100, 3, true, false, &s), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_lookup(t.log, T0, 3, &l), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_set_topic_id(t.log, uuid_random()), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_begin_epoch(t.log, 4), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_raise_start_offset(t.log, 0), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_truncate_to(t.log, 0), KERR_KAFKA_STORAGE_ERROR);
+    fs_fault_clear(t.fault);
+    teardown(&t);
+}
+
+static void a_shortage_of_descriptors_only_fails_the_call(void **state)
+{
+    struct log_test t;
+    struct log_slice s;
+    setup_log(&t);
+    append_many(&t, 3, 1);
+    reopen_clean(&t);
+    fs_fault_add(t.fault, (struct fs_fault_rule){.call = FS_OPEN, .times = 1, .error = EMFILE});
+    assert_int_equal(log_read(t.log, 0, 100, 3, true, false, &s), KERR_KAFKA_STORAGE_ERROR);
+    assert_false(log_dir_offline(t.dir));
+    assert_int_equal(log_read(t.log, 0, 100, 3, true, false, &s), KERR_NONE);
+    file_unref(s.file);
+    teardown(&t);
+}
+
+/* Part of a write is taken back: whoever looks at the file before a restart sees whole batches. */
+static void a_short_write_is_cut_back(void **state)
+{
+    struct log_test t;
+    setup_log(&t);
+    append_many(&t, 3, 1);
+    int64_t size = log_size(t.log);
+    fs_fault_add(
+        t.fault,
+        (struct fs_fault_rule){
+            .call = FS_PWRITEV, .path = "*.log", .times = 1, .error = ENOSPC, .write_bytes = 33});
+    struct records r = records_of(1);
+    assert_int_equal(append(&t, &r), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(size_of(&t, "00000000000000000000.log"), size);
+    assert_int_equal(log_end_offset(t.log), 3);
+    assert_int_equal(log_size(t.log), size);
+    teardown(&t);
+    /* a write that is only short goes on */
+    setup_log(&t);
+    fs_fault_add(t.fault, (struct fs_fault_rule){
+                              .call = FS_PWRITEV, .path = "*.log", .times = 3, .write_bytes = 10});
+    append_many(&t, 3, 1);
+    check(&t);
+    teardown(&t);
+}
+
+UNIT_MAIN(unit_test(a_leader_with_io_errors), unit_test(a_leader_on_a_full_disk),
+          unit_test(a_leader_without_descriptors), unit_test(a_follower_with_io_errors),
+          unit_test(a_follower_without_descriptors), unit_test(every_failure_of_making_a_log),
+          unit_test(every_failure_of_deleting), unit_test(every_failure_of_a_recovery),
+          unit_test(a_read_error_takes_the_dir_offline),
+          unit_test(a_shortage_of_descriptors_only_fails_the_call),
+          unit_test(a_short_write_is_cut_back))
