@@ -8,14 +8,24 @@
 
 #include "base/thread.h"
 
+struct worker {
+    struct list link;
+    struct workers *pool;
+    pthread_t thread;
+};
+
 struct workers {
     struct executor *sim; /* where a pool without threads runs its jobs; else NULL */
-    pthread_mutex_t lock;
+    char name[32];
+    pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
-    struct list queue; /* of jobs, by task.link; under lock */
-    bool ending;       /* under lock */
-    int n;
-    pthread_t threads[];
+    struct list queue; /* of jobs, by task.link */
+    bool ending;
+    struct list threads; /* of workers that serve */
+    struct list gone;    /* that have ended, or are about to: to be joined */
+    int n;               /* that serve */
+    int wanted;
+    int named; /* for the next one's name */
 };
 
 static struct job *job_of(struct task *task)
@@ -42,9 +52,10 @@ static void run_job(struct job *job)
 
 static void *worker_main(void *arg)
 {
-    struct workers *w = arg;
+    struct worker *me = arg;
+    struct workers *w = me->pool;
     pthread_mutex_lock(&w->lock);
-    for (;;) {
+    while (w->n <= w->wanted) {
         struct list *link = list_pop(&w->queue);
         if (link) {
             pthread_mutex_unlock(&w->lock);
@@ -56,43 +67,89 @@ static void *worker_main(void *arg)
             pthread_cond_wait(&w->wake, &w->lock);
         }
     }
+    w->n--;
+    list_remove(&me->link);
+    list_push_back(&w->gone, &me->link);
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-static struct workers *alloc(int n)
+static struct workers *alloc(const char *name)
 {
-    struct workers *w = calloc(1, sizeof(*w) + (size_t)n * sizeof(w->threads[0]));
+    struct workers *w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
+    snprintf(w->name, sizeof(w->name), "%s", name);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     list_init(&w->queue);
+    list_init(&w->threads);
+    list_init(&w->gone);
     return w;
+}
+
+/* The lock is held. */
+static int add_worker(struct workers *w)
+{
+    char full[64];
+    struct worker *me = calloc(1, sizeof(*me));
+    if (!me)
+        return -ENOMEM;
+    snprintf(full, sizeof(full), "%s-%d", w->name, w->named++);
+    me->pool = w;
+    list_push_back(&w->threads, &me->link);
+    w->n++;
+    int err = thread_start(full, worker_main, me, &me->thread);
+    if (err) {
+        w->n--;
+        list_remove(&me->link);
+        free(me);
+    }
+    return err;
+}
+
+/* The lock is held, and given up in between. */
+static void join_gone(struct workers *w)
+{
+    for (struct list *link; (link = list_pop(&w->gone));) {
+        struct worker *me = list_entry(link, struct worker, link);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(me->thread, NULL);
+        free(me);
+        pthread_mutex_lock(&w->lock);
+    }
+}
+
+int workers_resize(struct workers *w, int n)
+{
+    int err = 0;
+    if (w->sim)
+        return 0;
+    pthread_mutex_lock(&w->lock);
+    join_gone(w);
+    w->wanted = n;
+    while (w->n < n && !err)
+        err = add_worker(w);
+    pthread_cond_broadcast(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    return err;
 }
 
 int workers_start(const char *name, int n, struct workers **out)
 {
+    struct workers *w = alloc(name);
     *out = NULL;
-    struct workers *w = alloc(n);
-    if (!w)
-        return -ENOMEM;
-    for (; w->n < n; w->n++) {
-        char full[64];
-        snprintf(full, sizeof(full), "%s-%d", name, w->n);
-        int err = thread_start(full, worker_main, w, &w->threads[w->n]);
-        if (err) {
-            workers_stop(w);
-            return err;
-        }
-    }
-    *out = w;
-    return 0;
+    int err = w ? workers_resize(w, n) : -ENOMEM;
+    if (err)
+        workers_stop(w);
+    else
+        *out = w;
+    return err;
 }
 
 int workers_sim(struct executor *ex, struct workers **out)
 {
-    *out = alloc(0);
+    *out = alloc("");
     if (!*out)
         return -ENOMEM;
     (*out)->sim = ex;
@@ -124,9 +181,17 @@ void workers_stop(struct workers *w)
     pthread_mutex_lock(&w->lock);
     w->ending = true;
     pthread_cond_broadcast(&w->wake);
+    while (!list_empty(&w->threads)) { /* they move over to `gone` as they end */
+        struct worker *me = list_entry(w->threads.next, struct worker, link);
+        pthread_t thread = me->thread;
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(thread, NULL);
+        pthread_mutex_lock(&w->lock);
+        list_remove(&me->link);
+        free(me);
+    }
+    join_gone(w);
     pthread_mutex_unlock(&w->lock);
-    for (int i = 0; i < w->n; i++)
-        pthread_join(w->threads[i], NULL);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     free(w);

@@ -22,6 +22,9 @@ struct job {
 int workers_start(const char *name, int n, struct workers **out);
 /* A pool without threads: submit posts the work to `ex`. For tests and the simulator. */
 int workers_sim(struct executor *ex, struct workers **out);
+/* Another number of threads, >= 1: new ones begin at once, those too many end when their job is
+ * over. 0, or -errno when some could not be begun. @thread any, a job of the pool, too */
+int workers_resize(struct workers *w, int n);
 void workers_submit(struct workers *w, struct job *job);
 /* Runs all that is queued, then ends the threads and frees the pool; NULL is fine. The executors of
  * the jobs' done must outlive it. Jobs of a pool without threads still run on its executor. @blocks

@@ -148,5 +148,79 @@ static void simulated_pool_runs_on_its_executor(void **state)
     sim_executor_free(home);
 }
 
-UNIT_MAIN(unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
+/* Jobs that are all in work at once tell how many threads there are. */
+struct crowd {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int here, expected, gone;
+};
+
+struct guest {
+    struct job job;
+    struct crowd *crowd;
+};
+
+static void wait_for_all(struct job *job)
+{
+    struct crowd *c = container_of(job, struct guest, job)->crowd;
+    pthread_mutex_lock(&c->lock);
+    c->here++;
+    pthread_cond_broadcast(&c->changed);
+    while (c->here < c->expected)
+        pthread_cond_wait(&c->changed, &c->lock);
+    c->gone++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Ends only if n jobs run at the same time. */
+static void all_meet(struct workers *w, int n)
+{
+    static struct crowd c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    static struct guest guests[16];
+    c.here = c.gone = 0;
+    c.expected = n;
+    for (int i = 0; i < n; i++) {
+        guests[i] = (struct guest){.job.work = wait_for_all, .crowd = &c};
+        workers_submit(w, &guests[i].job);
+    }
+    pthread_mutex_lock(&c.lock);
+    while (c.gone < n)
+        pthread_cond_wait(&c.changed, &c.lock);
+    pthread_mutex_unlock(&c.lock);
+}
+
+static atomic_int resized_in_job;
+static struct workers *resized;
+
+static void shrink_from_inside(struct job *job)
+{
+    atomic_store(&resized_in_job, workers_resize(resized, 1) == 0);
+}
+
+static void the_pool_grows_and_shrinks(void **state)
+{
+    struct workers *w;
+    atomic_int counts[2] = {0};
+    assert_int_equal(workers_start("w", 2, &w), 0);
+    all_meet(w, 2);
+    assert_int_equal(workers_resize(w, 8), 0);
+    all_meet(w, 8);
+    for (int i = 0; i < 100; i++)
+        submit(w, NULL, false, counts);
+    assert_int_equal(workers_resize(w, 1), 0);
+    for (int i = 0; i < 100; i++)
+        submit(w, NULL, false, counts);
+    assert_int_equal(workers_resize(w, 3), 0);
+    all_meet(w, 3);
+    resized = w;
+    struct job job = {.work = shrink_from_inside};
+    workers_submit(w, &job);
+    workers_stop(w);
+    assert_int_equal(atomic_load(&resized_in_job), 1);
+    assert_int_equal(atomic_load(&counts[0]), 200);
+}
+
+UNIT_MAIN(unit_test(the_pool_grows_and_shrinks),
+          unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
           unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor))
