@@ -19,7 +19,9 @@ static const struct api_row rows[] = {
     {API_INIT_PRODUCER_ID, 0, 5, 0, handle_init_producer_id},
     {API_OFFSET_FOR_LEADER_EPOCH, 0, 4, 0, handle_offset_for_leader_epoch},
     {API_DESCRIBE_CONFIGS, 0, 4, 0, handle_describe_configs},
+    {API_ALTER_CONFIGS, 0, 2, 0, handle_alter_configs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
+    {API_INCREMENTAL_ALTER_CONFIGS, 0, 1, 0, handle_incremental_alter_configs},
     {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
 };
 

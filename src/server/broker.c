@@ -6,6 +6,7 @@
 
 #include "base/logline.h"
 #include "server/broker_private.h"
+#include "server/dynamic_config.h"
 
 int broker_port(const struct broker *b, const char *listener)
 {
@@ -28,6 +29,16 @@ const char *broker_cluster_id(const struct broker *b)
 const struct config *broker_config(const struct broker *b)
 {
     return b->config;
+}
+
+struct dynamic_config *broker_dynamic_config(const struct broker *b)
+{
+    return b->dynamic;
+}
+
+struct client_quotas *broker_quotas(const struct broker *b)
+{
+    return b->quotas;
 }
 
 const struct clock *broker_clock(const struct broker *b)
@@ -119,7 +130,9 @@ struct props *broker_topic_overrides(struct broker *b, struct str topic)
 void broker_topic_config(struct broker *b, struct str topic, struct log_config *out)
 {
     struct props *overrides = broker_topic_overrides(b, topic);
-    config_topic(b->config, overrides, out);
+    const struct config *now = dynamic_config_ref(b->dynamic);
+    config_topic(now, overrides, out);
+    config_unref(now);
     props_free(overrides);
 }
 

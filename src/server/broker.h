@@ -22,7 +22,9 @@
 
 struct auto_create;
 struct broker;
+struct client_quotas;
 struct control_queue;
+struct dynamic_config;
 struct fetch_sessions;
 struct producer_ids;
 struct topic_admin;
@@ -41,7 +43,11 @@ int broker_port(const struct broker *b, const char *listener); /* bound port */
 /* For handlers. All borrowed. */
 int32_t broker_id(const struct broker *b);
 const char *broker_cluster_id(const struct broker *b);
+/* As it was started: for what does not change while it runs. */
 const struct config *broker_config(const struct broker *b);
+/* The settings in force, those changed while running included. */
+struct dynamic_config *broker_dynamic_config(const struct broker *b);
+struct client_quotas *broker_quotas(const struct broker *b);
 const struct clock *broker_clock(const struct broker *b);
 struct metadata_cache *broker_metadata(const struct broker *b);
 struct replica_manager *broker_replicas(const struct broker *b);

@@ -26,8 +26,11 @@ struct broker {
     struct uv_executor *background;    /* answers of the store, timers of upkeep */
     struct uv_executor *controller_ex; /* the controller alone */
     struct workers *workers;
+    struct dynamic_config *dynamic;     /* settings in force */
+    struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct store *store;
     struct topic_configs *topic_configs;
+    atomic_bool deaf; /* notices of settings are passed over: the end is near */
     struct log_manager *logs;
     struct metadata_cache *metadata;
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
@@ -35,6 +38,7 @@ struct broker {
     struct fetch_sessions *fetch_sessions;
     struct auto_create *auto_create;
     struct producer_ids *producer_ids;
+    struct client_quotas *quotas;
     struct topic_admin *topic_admin;
     struct reactor_pool *reactors;
     struct conn_handler conn_handler;

@@ -13,8 +13,11 @@
 #include "metadata/znode.h"
 #include "server/auto_create.h"
 #include "server/broker_private.h"
+#include "server/client_quotas.h"
 #include "server/conn_limits.h"
 #include "server/control_queue.h"
+#include "server/dynamic_config.h"
+#include "server/entity_configs.h"
 #include "server/fetch_session.h"
 #include "server/local_channel.h"
 #include "server/request.h"
@@ -66,6 +69,8 @@ static int start_threads(struct broker *b, char *err, size_t err_n)
         rc = uv_executor_start("controller", &b->controller_ex);
     if (!rc)
         rc = workers_start("worker", (int)config_int(b->config, "num.io.threads"), &b->workers);
+    if (!rc)
+        rc = control_queue_new(b->workers, &b->config_queue);
     return rc ? fail(err, err_n, rc, "cannot start threads") : 0;
 }
 
@@ -154,6 +159,21 @@ static int find_identity(struct broker *b, char *err, size_t err_n)
     return rc;
 }
 
+/* ---- settings in the store ---- */
+
+static int load_settings(struct broker *b, char *err, size_t err_n)
+{
+    b->dynamic = dynamic_config_new(b->config);
+    int rc = b->dynamic ? entity_configs_load_brokers(b) : -ENOMEM;
+    return rc ? fail(err, err_n, rc, "cannot read the brokers' settings") : 0;
+}
+
+static int load_quotas(struct broker *b, char *err, size_t err_n)
+{
+    int rc = entity_configs_load_clients(b);
+    return rc ? fail(err, err_n, rc, "cannot read the quotas of clients") : 0;
+}
+
 /* ---- logs and replicas ---- */
 
 static void config_at_load(void *arg, struct str topic, struct log_config *out)
@@ -184,13 +204,14 @@ static void dir_failed(void *arg, struct log_dir *d)
 
 static void log_options(struct broker *b, struct log_manager_options *o)
 {
+    const struct config *now = b->dynamic ? dynamic_config_ref(b->dynamic) : config_ref(b->config);
     *o = (struct log_manager_options){
         .fs = fs_posix(),
         .clock = b->clock,
         .dirs = (const char *const *)b->config->log_dirs,
         .dirs_n = b->config->log_dirs_n,
-        .defaults = b->config->log_defaults,
-        .recovery_threads = (int)config_int(b->config, "num.recovery.threads.per.data.dir"),
+        .defaults = now->log_defaults,
+        .recovery_threads = (int)config_int(now, "num.recovery.threads.per.data.dir"),
         .broker_id = b->id,
         .cluster_id = b->cluster_id,
         .remove_topic_ids = b->config->ibp < 208,
@@ -198,13 +219,18 @@ static void log_options(struct broker *b, struct log_manager_options *o)
         .dir_failed = dir_failed,
         .arg = b,
     };
+    config_unref(now);
 }
 
 static void config_changed(void *arg, struct str path)
 {
     struct broker *b = arg;
     struct replica_manager *replicas = atomic_load(&b->replicas);
-    if (replicas && path.len > 7 && memcmp(path.p, "topics/", 7) == 0)
+    if (atomic_load(&b->deaf))
+        return;
+    if (path.len <= 7 || memcmp(path.p, "topics/", 7) != 0)
+        entity_configs_changed(b, path);
+    else if (replicas) /* the topic's settings are in place already */
         replica_manager_topic_config_changed(replicas, (struct str){path.p + 7, path.len - 7});
 }
 
@@ -277,7 +303,10 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
                                     .arg = b};
     struct producer_ids_options p = {
         .ex = uv_executor_ex(b->background), .allocate = allocate_producer_ids, .arg = b};
-    int rc = topic_admin_new(&t, &b->topic_admin);
+    struct rate_window window = {(int)config_int(b->config, "quota.window.num"),
+                                 config_int(b->config, "quota.window.size.seconds") * 1000};
+    b->quotas = client_quotas_new(window);
+    int rc = b->quotas ? topic_admin_new(&t, &b->topic_admin) : -ENOMEM;
     if (!rc)
         rc = producer_ids_new(&p, &b->producer_ids);
     if (!rc)
@@ -315,7 +344,9 @@ static int bind_listeners(struct broker *b, char *err, size_t err_n)
             return rc;
         }
     }
-    rc = conn_limits_apply(c, b->net);
+    const struct config *now = dynamic_config_ref(b->dynamic);
+    rc = conn_limits_apply(now, b->net);
+    config_unref(now);
     return rc ? fail(err, err_n, rc, "cannot limit connections") : 0;
 }
 
@@ -535,8 +566,9 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported, start_threads,  find_identity,   load_logs,        make_replicas,
-        make_admin,      bind_listeners, register_broker, start_controller, start_upkeep,
+        check_supported, start_threads,   find_identity,    load_settings,
+        load_logs,       make_replicas,   make_admin,       bind_listeners,
+        load_quotas,     register_broker, start_controller, start_upkeep,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

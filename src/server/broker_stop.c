@@ -6,7 +6,9 @@
 #include "base/logline.h"
 #include "server/auto_create.h"
 #include "server/broker_private.h"
+#include "server/client_quotas.h"
 #include "server/control_queue.h"
+#include "server/dynamic_config.h"
 #include "server/fetch_session.h"
 
 enum { GRACE_MS = 1000 }; /* for requests in work, e.g. fetches that wait for records */
@@ -65,6 +67,12 @@ static void stop_controller(struct broker *b)
     controller_stop(b->controller);
 }
 
+/* A notice of settings makes work for the workers; on its executor none is half told. */
+static void stop_listening(struct broker *b)
+{
+    atomic_store(&b->deaf, true);
+}
+
 /* They use the store's watches, which belong to their executor. */
 static void end_watchers(struct broker *b)
 {
@@ -84,8 +92,11 @@ static void stop_upkeep(struct broker *b)
  * the settings' watcher. */
 static void stop_workers(struct broker *b)
 {
+    if (b->background)
+        call_on(b, b->background, stop_listening);
     workers_stop(b->workers); /* a log that is being made asks for the topic's settings */
     control_queue_free(b->control_queue);
+    control_queue_free(b->config_queue);
     if (b->background)
         call_on(b, b->background, end_watchers);
 }
@@ -116,6 +127,8 @@ static void free_parts(struct broker *b)
         topic_admin_free(b->topic_admin);
     if (b->producer_ids)
         producer_ids_free(b->producer_ids);
+    client_quotas_free(b->quotas);
+    dynamic_config_free(b->dynamic);
     if (b->fetch_sessions)
         fetch_sessions_free(b->fetch_sessions);
     if (b->metadata)

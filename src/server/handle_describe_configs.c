@@ -4,19 +4,20 @@
 
 #include "protocol/msg/describe_configs.h"
 #include "server/broker.h"
+#include "server/config_change.h"
+#include "server/dynamic_config.h"
 #include "server/handlers.h"
 #include "server/name_set.h"
 #include "server/request.h"
 #include "server/topic_settings.h"
-
-enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4, RESOURCE_BROKER_LOGGER = 8 };
 
 struct describe_op {
     struct request *req;
     const struct describe_configs_request *in;
     const struct describe_configs_request_resource *asked;
     struct describe_configs_response_result *out;
-    struct name_set keys; /* of `asked`; only when some are named */
+    const struct config *config; /* in force */
+    struct name_set keys;        /* of `asked`; only when some are named */
     bool exhausted;
 };
 
@@ -93,8 +94,7 @@ static void put_topic_settings(struct describe_op *op, const struct props *overr
         if (!wanted(op, rows[i].name))
             continue;
         struct describe_configs_response_config *out = &op->out->configs.v[op->out->configs.n++];
-        if (topic_setting(broker_config(op->req->broker), &rows[i], overrides, op->req->arena,
-                          &s) != 0)
+        if (topic_setting(op->config, &rows[i], overrides, op->req->arena, &s) != 0)
             op->exhausted = true;
         for (int k = 0; k < s.synonyms_n; k++) /* the overrides go before the answer does */
             s.synonyms[k].value = keep(op, s.synonyms[k].value).p;
@@ -130,6 +130,23 @@ static void describe_topic(struct describe_op *op)
 
 /* ---- brokers ---- */
 
+static bool make_room(struct describe_op *op, size_t n)
+{
+    op->out->configs.v = describe_configs_response_config_new(op->req->arena, (int32_t)n);
+    op->exhausted |= !op->out->configs.v;
+    return !op->exhausted;
+}
+
+/* A setting that is known by its key alone. */
+static void put_key(struct describe_op *op, const struct setting *s)
+{
+    struct describe_configs_response_config *out = &op->out->configs.v[op->out->configs.n++];
+    const struct config_row *row = config_row_of(s->name, NULL);
+    put_setting(op, s, row ? row->type : CONFIG_STRING, row ? row->doc : NULL, out);
+    if (!row)
+        out->config_type = 0; /* unknown */
+}
+
 static bool shown(const struct config *c, const struct config_row *row)
 {
     if (row->flags & CONFIG_HIDDEN)
@@ -137,16 +154,28 @@ static bool shown(const struct config *c, const struct config_row *row)
     return !(row->flags & (CONFIG_OLD | CONFIG_DYNAMIC)) || config_is_given(c, row->name);
 }
 
+/* Keys that are set while running and have no row: listeners', and others'. */
+static void put_others(struct describe_op *op, const struct props *layer, const struct props *told)
+{
+    for (size_t i = 0; i < props_count(layer) && !op->exhausted; i++) {
+        const char *key, *value;
+        struct setting s;
+        props_at(layer, i, &key, &value);
+        if (config_find(str_of(key)) || (told && props_get(told, key)) || !wanted(op, key))
+            continue;
+        broker_other_setting(op->config, key, &s);
+        put_key(op, &s);
+    }
+}
+
 static void put_broker_settings(struct describe_op *op)
 {
-    const struct config *c = broker_config(op->req->broker);
+    const struct config *c = op->config;
     int n;
     const struct config_row *rows = config_rows(&n);
-    op->out->configs.v = describe_configs_response_config_new(op->req->arena, n);
-    if (!op->out->configs.v) {
-        op->exhausted = true;
+    if (!make_room(op, (size_t)n + props_count(c->dynamic[LAYER_BROKER]) +
+                           props_count(c->dynamic[LAYER_CLUSTER])))
         return;
-    }
     for (int i = 0; i < n && !op->exhausted; i++) {
         struct setting s;
         if (!shown(c, &rows[i]) || !wanted(op, rows[i].name))
@@ -156,6 +185,25 @@ static void put_broker_settings(struct describe_op *op)
         put_setting(op, &s, rows[i].type, rows[i].doc, out);
         out->read_only = rows[i].update == UPDATE_READ_ONLY;
         out->is_default = s.source == SOURCE_DEFAULT;
+    }
+    put_others(op, c->dynamic[LAYER_BROKER], NULL);
+    put_others(op, c->dynamic[LAYER_CLUSTER], c->dynamic[LAYER_BROKER]);
+}
+
+/* What is set for all brokers while they run. */
+static void put_cluster_settings(struct describe_op *op)
+{
+    const struct props *layer = op->config->dynamic[LAYER_CLUSTER];
+    if (!make_room(op, props_count(layer)))
+        return;
+    for (size_t i = 0; i < props_count(layer) && !op->exhausted; i++) {
+        const char *key, *value;
+        struct setting s;
+        props_at(layer, i, &key, &value);
+        if (!wanted(op, key))
+            continue;
+        cluster_setting(op->config, key, &s);
+        put_key(op, &s);
     }
 }
 
@@ -173,12 +221,12 @@ static void refuse_broker(struct describe_op *op)
                         broker_id(op->req->broker), STR_ARG(op->asked->resource_name)));
 }
 
-/* The empty name is the cluster-wide default: only dynamic settings, of which there are none. */
+/* The empty name is all brokers. */
 static void describe_broker(struct describe_op *op)
 {
     if (op->asked->resource_name.len == 0)
-        return;
-    if (names_this_broker(op))
+        put_cluster_settings(op);
+    else if (names_this_broker(op))
         put_broker_settings(op);
     else
         refuse_broker(op);
@@ -217,7 +265,9 @@ static void describe_one(struct describe_op *op)
 
 void handle_describe_configs(struct request *req)
 {
-    struct describe_op op = {.req = req, .in = req->body};
+    struct describe_op op = {.req = req,
+                             .in = req->body,
+                             .config = dynamic_config_ref(broker_dynamic_config(req->broker))};
     struct describe_configs_response out;
     describe_configs_response_init(&out);
     out.results.n = op.in->resources.n;
@@ -232,4 +282,5 @@ void handle_describe_configs(struct request *req)
         request_no_memory(req);
     else
         request_respond(req, &out);
+    config_unref(op.config);
 }

@@ -22,7 +22,9 @@ void handle_delete_topics(struct request *req);
 void handle_init_producer_id(struct request *req);
 void handle_offset_for_leader_epoch(struct request *req);
 void handle_describe_configs(struct request *req);
+void handle_alter_configs(struct request *req);
 void handle_create_partitions(struct request *req);
+void handle_incremental_alter_configs(struct request *req);
 void handle_describe_cluster(struct request *req);
 
 /* What an ApiVersions request of a version that is not served gets, in the form of version 0 (which

@@ -120,3 +120,34 @@ void broker_setting(const struct config *c, const struct config_row *row, struct
     out->source = out->synonyms_n ? out->synonyms[0].source : SOURCE_DEFAULT;
     out->value = out->sensitive ? NULL : config_text(c, row);
 }
+
+/* Who knows the type knows whether it is a secret. */
+static bool is_secret(const char *key)
+{
+    const struct config_row *row = config_row_of(key, NULL);
+    return !row || row->type == CONFIG_PASSWORD;
+}
+
+static void first_of(struct setting *s)
+{
+    s->source = s->synonyms_n ? s->synonyms[0].source : SOURCE_DEFAULT;
+    s->value = s->synonyms_n ? s->synonyms[0].value : NULL;
+}
+
+void broker_other_setting(const struct config *c, const char *key, struct setting *out)
+{
+    const char *const alone[] = {key, NULL};
+    *out = (struct setting){.name = key, .sensitive = is_secret(key)};
+    add_from(c->dynamic[LAYER_BROKER], alone, SOURCE_BROKER_DYNAMIC, out);
+    add_from(c->dynamic[LAYER_CLUSTER], alone, SOURCE_BROKERS_DYNAMIC, out);
+    add_from(c->given, alone, SOURCE_STATIC, out);
+    first_of(out);
+}
+
+void cluster_setting(const struct config *c, const char *key, struct setting *out)
+{
+    const char *const alone[] = {key, NULL};
+    *out = (struct setting){.name = key, .sensitive = is_secret(key)};
+    add_from(c->dynamic[LAYER_CLUSTER], alone, SOURCE_BROKERS_DYNAMIC, out);
+    first_of(out);
+}

@@ -38,6 +38,10 @@ int topic_setting(const struct config *c, const struct topic_config_row *row,
                   const struct props *overrides, struct arena *a, struct setting *out);
 /* A broker's row. */
 void broker_setting(const struct config *c, const struct config_row *row, struct setting *out);
+/* A dynamic key without a row: a listener's, or one that only somebody else knows. */
+void broker_other_setting(const struct config *c, const char *key, struct setting *out);
+/* A key that is set for all brokers, as that and nothing else. */
+void cluster_setting(const struct config *c, const char *key, struct setting *out);
 /* The number of a type on the wire (DescribeConfigs v3). */
 int8_t config_type_code(enum config_type type);
 
