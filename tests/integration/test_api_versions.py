@@ -4,8 +4,26 @@ from harness import API_VERSIONS, Reader, Writer
 
 UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 # what this broker serves; a key that is added here must work at every version
-SERVED = {0: (0, 11), 1: (0, 17), 2: (0, 9), 3: (0, 12), 4: (0, 7), 5: (0, 4), 6: (0, 8), 10: (0, 6), 18: (0, 4),
-          19: (0, 7), 20: (0, 6), 22: (0, 5), 23: (0, 4), 32: (0, 4), 37: (0, 3), 60: (0, 1)}
+SERVED = {
+    0: (0, 11),
+    1: (0, 17),
+    2: (0, 9),
+    3: (0, 12),
+    4: (0, 7),
+    5: (0, 4),
+    6: (0, 8),
+    10: (0, 6),
+    18: (0, 4),
+    19: (0, 7),
+    20: (0, 6),
+    22: (0, 5),
+    23: (0, 4),
+    32: (0, 4),
+    33: (0, 2),
+    37: (0, 3),
+    44: (0, 1),
+    60: (0, 1),
+}
 
 
 def software(name="test-client", version="1.0"):
