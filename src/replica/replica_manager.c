@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "protocol/msg/update_metadata.h"
 
 #define REPLICA_LAG_DEFAULT_MS 30000
 
@@ -173,6 +174,17 @@ enum kerr replica_manager_check_epochs(struct replica_manager *m, int64_t broker
     }
     m->controller_epoch = controller_epoch;
     return KERR_NONE;
+}
+
+enum kerr replica_manager_update_metadata(struct replica_manager *m,
+                                          const struct update_metadata_request *req)
+{
+    pthread_mutex_lock(&m->control);
+    enum kerr e = replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch);
+    if (e == KERR_NONE && metadata_cache_update(m->o.metadata, req) < 0)
+        e = KERR_UNKNOWN_SERVER_ERROR;
+    pthread_mutex_unlock(&m->control);
+    return e;
 }
 
 /* ---- log dirs and settings ---- */

@@ -31,4 +31,19 @@ struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
 /* Drops it from the map. `control` held. */
 void replica_manager_forget(struct replica_manager *m, struct partition *p);
 
+/* Many partitions are done in several lanes at once, for the sake of their fsyncs. */
+#define LANES_MAX 8
+#define PARTITIONS_PER_LANE 8
+
+static inline int control_lanes(int32_t partitions)
+{
+    int32_t lanes = (partitions + PARTITIONS_PER_LANE - 1) / PARTITIONS_PER_LANE;
+    return lanes < LANES_MAX ? (int)lanes : LANES_MAX;
+}
+
+static inline int control_lane(struct topic_partition tp, int lanes)
+{
+    return (int)((hash_str(tp.topic) + (uint32_t)tp.partition) % (unsigned)lanes);
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "bench.h"
+#include "replica/replica_manager_private.h"
 
 static const int32_t one[] = {1}, two[] = {1, 2}, others[] = {2, 3};
 
@@ -349,6 +350,78 @@ static void failed_dir_takes_its_own_partitions_offline(void **state)
     bench_close(&b);
 }
 
+/* ---- many partitions, on real workers ---- */
+
+#define MANY 300
+
+/* LeaderAndIsr for partitions 0..MANY-1 of t, the first ten of them twice. */
+static void many_are_made_and_deleted_at_once(void **state)
+{
+    struct bench b;
+    struct workers *real;
+    static struct leader_and_isr_request_partition_state p[MANY + 10];
+    static struct stop_replica_request_partition_state s[MANY];
+    struct leader_and_isr_request lead;
+    struct leader_and_isr_request_topic_state topic;
+    struct leader_and_isr_response led;
+    struct stop_replica_request stop;
+    struct stop_replica_request_topic_state stop_topic;
+    struct stop_replica_response stopped;
+    bench_open_dirs(&b, 2);
+    assert_int_equal(workers_start("w", 4, &real), 0);
+    b.m->o.workers = real;
+    leader_and_isr_request_init(&lead);
+    leader_and_isr_response_init(&led);
+    leader_and_isr_request_topic_state_init(&topic);
+    topic.topic_name = STR_LIT("t");
+    topic.topic_id = id_of(1);
+    topic.partition_states.v = p;
+    topic.partition_states.n = MANY + 10;
+    lead.topic_states.v = &topic;
+    lead.topic_states.n = 1;
+    for (int32_t i = 0; i < MANY + 10; i++) {
+        leader_and_isr_request_partition_state_init(&p[i]);
+        p[i].partition_index = i % MANY;
+        p[i].leader = 1;
+        p[i].isr.v = p[i].replicas.v = (int32_t *)one;
+        p[i].isr.n = p[i].replicas.n = 1;
+        p[i].is_new = true;
+    }
+    replica_manager_become(b.m, 7, &lead, &b.a, &led);
+    assert_int_equal(led.error_code, KERR_NONE);
+    for (int32_t i = 0; i < MANY + 10; i++) {
+        assert_int_equal(led.topics.v[0].partition_errors.v[i].partition_index, i % MANY);
+        assert_int_equal(led.topics.v[0].partition_errors.v[i].error_code,
+                         i < MANY ? KERR_NONE : KERR_STALE_CONTROLLER_EPOCH);
+    }
+    assert_int_equal(replica_manager_count(b.m), MANY);
+    assert_int_equal(log_manager_count(b.logs), MANY);
+    assert_string_equal(state_of(&b, "t", MANY - 1), "leader");
+
+    stop_replica_request_init(&stop);
+    stop_replica_response_init(&stopped);
+    stop_replica_request_topic_state_init(&stop_topic);
+    stop_topic.topic_name = STR_LIT("t");
+    stop_topic.partition_states.v = s;
+    stop_topic.partition_states.n = MANY;
+    stop.topic_states.v = &stop_topic;
+    stop.topic_states.n = 1;
+    for (int32_t i = 0; i < MANY; i++)
+        s[i] = (struct stop_replica_request_partition_state){i, -2, true};
+    replica_manager_stop(b.m, &stop, &b.a, &stopped);
+    assert_int_equal(stopped.error_code, KERR_NONE);
+    assert_int_equal(stopped.partition_errors.n, MANY);
+    for (int32_t i = 0; i < MANY; i++) {
+        assert_int_equal(stopped.partition_errors.v[i].partition_index, i);
+        assert_int_equal(stopped.partition_errors.v[i].error_code, KERR_NONE);
+    }
+    assert_int_equal(replica_manager_count(b.m), 0);
+    assert_int_equal(log_manager_count(b.logs), 0);
+    workers_stop(real);
+    b.m->o.workers = b.workers;
+    bench_close(&b);
+}
+
 /* ---- threads ---- */
 
 struct crowd {
@@ -441,4 +514,4 @@ UNIT_MAIN(unit_test(look_ups_tell_why),
           unit_test(stop_of_the_unknown_removes_a_log_that_lies_around),
           unit_test(topic_can_be_made_again_at_once),
           unit_test(failed_dir_takes_its_own_partitions_offline),
-          unit_test(roles_change_under_load))
+          unit_test(many_are_made_and_deleted_at_once), unit_test(roles_change_under_load))

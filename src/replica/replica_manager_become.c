@@ -1,16 +1,13 @@
-/* replica_manager_control.c - LeaderAndIsr, StopReplica and UpdateMetadata applied to this broker.
+/* replica_manager_become.c - LeaderAndIsr applied to this broker.
  *
  * Requests may come twice (a channel resends after a lost connection) and late; epochs tell. One
  * partition's failure leaves the others alone. */
 #include "base/logline.h"
 #include "protocol/msg/leader_and_isr.h"
-#include "protocol/msg/stop_replica.h"
-#include "protocol/msg/update_metadata.h"
+#include "replica/fan_out.h"
 #include "replica/replica_manager_private.h"
 
 typedef struct leader_and_isr_request_partition_state isr_state;
-
-/* ---- LeaderAndIsr ---- */
 
 static bool among(const int32_t *ids, int32_t n, int32_t id)
 {
@@ -139,45 +136,69 @@ static enum kerr become(struct replica_manager *m, struct str topic, const isr_s
     return e;
 }
 
-static int32_t become_each(struct replica_manager *m, struct str topic, struct uuid id,
-                           const isr_state *states, int32_t n, bool by_name,
-                           struct leader_and_isr_response_partition_error *out)
+/* One partition of a request and where its code goes. */
+struct become_item {
+    struct str topic;
+    struct uuid id;
+    const isr_state *state;
+    int16_t *error;
+};
+
+struct become_all {
+    struct replica_manager *m;
+    struct become_item *items;
+    int32_t n;
+    int lanes;
+};
+
+/* Partitions of one lane are done one after the other; one that is named twice stays in its lane.
+ */
+static void become_lane(void *arg, int lane)
+{
+    struct become_all *all = arg;
+    for (int32_t i = 0; i < all->n; i++) {
+        struct become_item *it = &all->items[i];
+        struct topic_partition tp = {it->topic, it->state->partition_index};
+        if (control_lane(tp, all->lanes) == lane)
+            *it->error = (int16_t)become(all->m, it->topic, it->state, it->id);
+    }
+}
+
+static void add_items(struct become_all *all, struct str topic, struct uuid id,
+                      const isr_state *states, int32_t n, bool by_name,
+                      struct leader_and_isr_response_partition_error *out)
 {
     for (int32_t i = 0; i < n; i++) {
         struct str name = str_is_null(topic) ? states[i].topic_name : topic;
         if (by_name)
             out[i].topic_name = name;
         out[i].partition_index = states[i].partition_index;
-        out[i].error_code = (int16_t)become(m, name, &states[i], id);
+        all->items[all->n++] = (struct become_item){name, id, &states[i], &out[i].error_code};
     }
-    return n;
 }
 
 /* Versions below 5 answer with one flat list of names. */
-static bool become_flat(struct replica_manager *m, const struct leader_and_isr_request *req,
-                        struct arena *a, struct leader_and_isr_response *out)
+static bool lay_out_flat(struct become_all *all, const struct leader_and_isr_request *req,
+                         int32_t n, struct arena *a, struct leader_and_isr_response *out)
 {
-    int32_t n = req->ungrouped_partition_states.n;
-    for (int32_t t = 0; t < req->topic_states.n; t++)
-        n += req->topic_states.v[t].partition_states.n;
     struct leader_and_isr_response_partition_error *v =
         leader_and_isr_response_partition_error_new(a, n);
     if (!v)
         return false;
     out->partition_errors.v = v;
     out->partition_errors.n = n;
-    v += become_each(m, STR_NULL, UUID_ZERO, req->ungrouped_partition_states.v,
-                     req->ungrouped_partition_states.n, true, v);
+    add_items(all, STR_NULL, UUID_ZERO, req->ungrouped_partition_states.v,
+              req->ungrouped_partition_states.n, true, v);
     for (int32_t t = 0; t < req->topic_states.n; t++) {
         const struct leader_and_isr_request_topic_state *ts = &req->topic_states.v[t];
-        v += become_each(m, ts->topic_name, UUID_ZERO, ts->partition_states.v,
-                         ts->partition_states.n, true, v);
+        add_items(all, ts->topic_name, UUID_ZERO, ts->partition_states.v, ts->partition_states.n,
+                  true, v + all->n);
     }
     return true;
 }
 
-static bool become_by_topic(struct replica_manager *m, const struct leader_and_isr_request *req,
-                            struct arena *a, struct leader_and_isr_response *out)
+static bool lay_out_by_topic(struct become_all *all, const struct leader_and_isr_request *req,
+                             struct arena *a, struct leader_and_isr_response *out)
 {
     out->topics.v = leader_and_isr_response_topic_new(a, req->topic_states.n);
     if (!out->topics.v)
@@ -192,135 +213,38 @@ static bool become_by_topic(struct replica_manager *m, const struct leader_and_i
         if (!to->partition_errors.v)
             return false;
         to->partition_errors.n = ts->partition_states.n;
-    }
-    for (int32_t t = 0; t < req->topic_states.n; t++) {
-        const struct leader_and_isr_request_topic_state *ts = &req->topic_states.v[t];
-        become_each(m, ts->topic_name, ts->topic_id, ts->partition_states.v, ts->partition_states.n,
-                    false, out->topics.v[t].partition_errors.v);
+        add_items(all, ts->topic_name, ts->topic_id, ts->partition_states.v, ts->partition_states.n,
+                  false, to->partition_errors.v);
     }
     return true;
+}
+
+/* All memory of the answer, before anything is done. */
+static bool lay_out(struct become_all *all, int version, const struct leader_and_isr_request *req,
+                    struct arena *a, struct leader_and_isr_response *out)
+{
+    int32_t n = req->ungrouped_partition_states.n;
+    for (int32_t t = 0; t < req->topic_states.n; t++)
+        n += req->topic_states.v[t].partition_states.n;
+    all->items = arena_array(a, struct become_item, (size_t)n);
+    all->lanes = control_lanes(n);
+    return all->items &&
+           (version >= 5 ? lay_out_by_topic(all, req, a, out) : lay_out_flat(all, req, n, a, out));
 }
 
 void replica_manager_become(struct replica_manager *m, int version,
                             const struct leader_and_isr_request *req, struct arena *a,
                             struct leader_and_isr_response *out)
 {
+    struct become_all all = {.m = m};
+    bool fits = lay_out(&all, version, req, a, out);
     pthread_mutex_lock(&m->control);
-    enum kerr e = replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch);
-    /* All memory of the answer is there before anything is done. */
-    if (e == KERR_NONE &&
-        !(version >= 5 ? become_by_topic(m, req, a, out) : become_flat(m, req, a, out)))
-        e = KERR_UNKNOWN_SERVER_ERROR;
-    pthread_mutex_unlock(&m->control);
-    out->error_code = (int16_t)e;
-}
-
-/* ---- StopReplica ---- */
-
-static enum kerr delete_log(struct replica_manager *m, struct topic_partition tp)
-{
-    struct log *log = log_manager_find(m->o.logs, tp);
-    if (log) {
-        log_unref(log);
-        return log_manager_delete(m->o.logs, tp);
-    }
-    /* It may lie in a dir that failed. */
-    return log_manager_online_dirs(m->o.logs) < log_manager_dirs(m->o.logs, NULL, 0)
-               ? KERR_KAFKA_STORAGE_ERROR
-               : KERR_NONE;
-}
-
-static enum kerr stop_partition(struct replica_manager *m, struct partition *p,
-                                int32_t leader_epoch, bool delete)
-{
-    if (atomic_load(&p->role) == PARTITION_OFFLINE)
-        return KERR_KAFKA_STORAGE_ERROR;
-    /* -1: not known, -2: the topic is being deleted */
-    if (leader_epoch >= 0 && leader_epoch < atomic_load(&p->leader_epoch))
-        return KERR_FENCED_LEADER_EPOCH;
-    if (!delete) {
-        partition_wake(p);
-        return KERR_NONE;
-    }
-    partition_make_gone(p);
-    replica_manager_forget(m, p);
-    return delete_log(m, partition_tp(p));
-}
-
-static void stop(struct replica_manager *m, struct str topic, int32_t number, int32_t leader_epoch,
-                 bool delete, struct stop_replica_response *out)
-{
-    struct topic_partition tp = {topic, number};
-    struct partition *p = replica_manager_lookup(m, tp);
-    enum kerr e = KERR_NONE;
-    if (p)
-        e = stop_partition(m, p, leader_epoch, delete);
-    else if (delete &&!str_is_null(topic))
-        e = delete_log(m, tp);
-    if (e != KERR_NONE)
-        say_info("ReplicaManager", "StopReplica for %.*s-%d, epoch %d: %s", STR_ARG(topic),
-                 (int)number, (int)leader_epoch, kerr_name((int16_t)e));
-    partition_unref(p);
-    struct stop_replica_response_partition_error *to =
-        &out->partition_errors.v[out->partition_errors.n++];
-    to->topic_name = topic;
-    to->partition_index = number;
-    to->error_code = (int16_t)e;
-}
-
-static int32_t stop_count(const struct stop_replica_request *req)
-{
-    int32_t n = req->ungrouped_partitions.n;
-    for (int32_t t = 0; t < req->topics.n; t++)
-        n += req->topics.v[t].partition_indexes.n;
-    for (int32_t t = 0; t < req->topic_states.n; t++)
-        n += req->topic_states.v[t].partition_states.n;
-    return n;
-}
-
-static void stop_each(struct replica_manager *m, const struct stop_replica_request *req,
-                      struct stop_replica_response *out)
-{
-    for (int32_t i = 0; i < req->ungrouped_partitions.n; i++)
-        stop(m, req->ungrouped_partitions.v[i].topic_name,
-             req->ungrouped_partitions.v[i].partition_index, -1, req->delete_partitions, out);
-    for (int32_t t = 0; t < req->topics.n; t++)
-        for (int32_t i = 0; i < req->topics.v[t].partition_indexes.n; i++)
-            stop(m, req->topics.v[t].name, req->topics.v[t].partition_indexes.v[i], -1,
-                 req->delete_partitions, out);
-    for (int32_t t = 0; t < req->topic_states.n; t++) {
-        const struct stop_replica_request_topic_state *ts = &req->topic_states.v[t];
-        for (int32_t i = 0; i < ts->partition_states.n; i++)
-            stop(m, ts->topic_name, ts->partition_states.v[i].partition_index,
-                 ts->partition_states.v[i].leader_epoch, ts->partition_states.v[i].delete_partition,
-                 out);
-    }
-}
-
-void replica_manager_stop(struct replica_manager *m, const struct stop_replica_request *req,
-                          struct arena *a, struct stop_replica_response *out)
-{
-    out->partition_errors.v = stop_replica_response_partition_error_new(a, stop_count(req));
-    out->partition_errors.n = 0;
-    pthread_mutex_lock(&m->control);
-    enum kerr e = out->partition_errors.v
-                      ? replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch)
-                      : KERR_UNKNOWN_SERVER_ERROR;
+    enum kerr e = fits ? replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch)
+                       : KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE)
-        stop_each(m, req, out);
+        fan_out(m->o.workers, all.lanes, become_lane, &all);
     pthread_mutex_unlock(&m->control);
+    if (e != KERR_NONE) /* nothing was done, nothing is told of partitions */
+        out->partition_errors.n = out->topics.n = 0;
     out->error_code = (int16_t)e;
-}
-
-/* ---- UpdateMetadata ---- */
-
-enum kerr replica_manager_update_metadata(struct replica_manager *m,
-                                          const struct update_metadata_request *req)
-{
-    pthread_mutex_lock(&m->control);
-    enum kerr e = replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch);
-    if (e == KERR_NONE && metadata_cache_update(m->o.metadata, req) < 0)
-        e = KERR_UNKNOWN_SERVER_ERROR;
-    pthread_mutex_unlock(&m->control);
-    return e;
 }
