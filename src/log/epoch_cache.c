@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hmap.h"
 #include "log/checkpoint.h"
 #include "log/log_names.h"
 
@@ -73,20 +74,40 @@ int epoch_cache_read(struct epoch_cache *c, struct fs *fs, const char *dir, bool
     if (err)
         return err == -EFBIG ? -EBADMSG : err;
     *had_text = len > 0;
+    c->on_disk = hash_bytes(text, len);
+    c->on_disk_n = len;
     err = epoch_cache_parse(c, text, len);
     free(text);
     return err;
 }
 
-static int write_entries(const struct epoch_entry *v, int n, struct fs *fs, const char *dir)
+static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *fs, const char *dir)
 {
     char path[LOG_PATH_MAX];
+    uint64_t hash = hash_bytes(text->p, text->len);
+    if (c->on_disk_n == text->len && c->on_disk == hash) {
+        c->unsaved = false;
+        return 0;
+    }
+    c->on_disk_n = 0; /* if it fails, who knows which */
+    log_path_join(path, dir, EPOCH_FILE_NAME);
+    int err = fs_replace(fs, path, text->p, text->len);
+    if (err)
+        return err;
+    c->on_disk = hash;
+    c->on_disk_n = text->len;
+    c->unsaved = false;
+    return 0;
+}
+
+static int write_entries(struct epoch_cache *c, const struct epoch_entry *v, int n, struct fs *fs,
+                         const char *dir)
+{
     struct buf text = BUF_INIT;
     buf_printf(&text, "0\n%d\n", n);
     for (int i = 0; i < n; i++)
         buf_printf(&text, "%" PRId32 " %" PRId64 "\n", v[i].epoch, v[i].start);
-    log_path_join(path, dir, EPOCH_FILE_NAME);
-    int err = text.failed ? -ENOMEM : fs_replace(fs, path, text.p, text.len);
+    int err = text.failed ? -ENOMEM : write_text(c, &text, fs, dir);
     buf_free(&text);
     return err;
 }
@@ -94,7 +115,7 @@ static int write_entries(const struct epoch_entry *v, int n, struct fs *fs, cons
 /* Only changers call it, one at a time, so v and n stand still without the lock. */
 int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir)
 {
-    return write_entries(c->v, c->n, fs, dir);
+    return write_entries(c, c->v, c->n, fs, dir);
 }
 
 /* How many entries stay in front of (epoch, start). */
@@ -130,7 +151,7 @@ int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, in
                        int64_t start)
 {
     if (!epoch_cache_is_news(c, epoch, start))
-        return 0;
+        return c->unsaved ? epoch_cache_write(c, fs, dir) : 0;
     int n = kept_before(c, epoch, start);
     struct epoch_entry *v = malloc(((size_t)n + 1) * sizeof(*v));
     if (!v)
@@ -138,7 +159,7 @@ int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, in
     if (n)
         memcpy(v, c->v, (size_t)n * sizeof(*v));
     v[n] = (struct epoch_entry){epoch, start};
-    int err = write_entries(v, n + 1, fs, dir);
+    int err = write_entries(c, v, n + 1, fs, dir);
     if (err) {
         free(v);
         return err;
@@ -159,6 +180,7 @@ bool epoch_cache_cut_end(struct epoch_cache *c, int64_t end)
         n--;
     bool changed = n != c->n;
     c->n = n;
+    c->unsaved |= changed;
     pthread_mutex_unlock(&c->lock);
     return changed;
 }
@@ -174,6 +196,7 @@ bool epoch_cache_cut_start(struct epoch_cache *c, int64_t start)
         memmove(c->v, c->v + last, (size_t)(c->n - last) * sizeof(c->v[0]));
         c->n -= last;
         c->v[0].start = start;
+        c->unsaved = true;
     }
     pthread_mutex_unlock(&c->lock);
     return changed;

@@ -23,6 +23,13 @@ struct epoch_cache {
     pthread_mutex_t lock; /* v, n, cap; never held over I/O */
     struct epoch_entry *v;
     int n, cap;
+    /* Hash of the file's text as last read or written, and its length; length 0 = not known. What
+     * is there already is not written again: a start of thousands of quiet logs then needs no
+     * fsync. The changer's own, like `unsaved`: memory has changed since; the next append saves it.
+     */
+    uint64_t on_disk;
+    size_t on_disk_n;
+    bool unsaved;
 };
 
 void epoch_cache_init(struct epoch_cache *c);
@@ -39,7 +46,7 @@ int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir);
 bool epoch_cache_is_news(struct epoch_cache *c, int32_t epoch, int64_t start);
 /* Adds it, dropping entries from the end that it contradicts. In memory only: recovery. */
 int epoch_cache_note(struct epoch_cache *c, int32_t epoch, int64_t start);
-/* Adds it, on disk first. 0 or -errno. */
+/* Adds it, on disk first; for what is no news, saves a cut that is not saved yet. 0 or -errno. */
 int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, int32_t epoch,
                        int64_t start);
 /* Drop entries with start >= end / fold those with start <= start into one at `start`. In memory;

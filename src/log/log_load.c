@@ -270,10 +270,11 @@ static int settle_epochs(struct loader *ld)
             err = segment_collect_epochs(ld->segments[i], &log->epochs);
         }
     }
-    if (!err && epoch_cache_cut_end(&log->epochs, ld->end))
-        ld->save_epochs = true;
-    if (!err && epoch_cache_cut_start(&log->epochs, log_start_offset(log)))
-        ld->save_epochs = true;
+    /* After a clean stop the cut is of an epoch without records, which its leader is about to begin
+     * again: the file can wait for that, or for the next append. */
+    bool cut = !err && epoch_cache_cut_end(&log->epochs, ld->end);
+    cut |= !err && epoch_cache_cut_start(&log->epochs, log_start_offset(log));
+    ld->save_epochs |= cut && ld->recovered;
     if (!err && ld->save_epochs)
         err = log_save_epochs(log);
     return err;

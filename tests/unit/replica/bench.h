@@ -131,6 +131,15 @@ static UNUSED void bench_open_logs(struct bench *b)
     assert_int_equal(replica_manager_new(&ro, &b->m), 0);
 }
 
+/* A clean stop; bench_open_logs starts again. */
+static UNUSED void bench_stop_logs(struct bench *b)
+{
+    sim_executor_drain(b->sim);
+    replica_manager_free(b->m);
+    b->m = NULL;
+    log_manager_close(b->logs);
+}
+
 static UNUSED void bench_open_dirs(struct bench *b, int dirs)
 {
     memset(b, 0, sizeof *b);

@@ -350,9 +350,100 @@ static void failed_dir_takes_its_own_partitions_offline(void **state)
     bench_close(&b);
 }
 
+/* ---- restart ---- */
+
+/* Thousands of them start in seconds only if nothing is written for each. */
+static void start_of_quiet_logs_writes_nothing(void **state)
+{
+    struct bench b;
+    enum kerr why;
+    int32_t epoch;
+    int64_t end;
+    bench_open(&b);
+    struct lead l = lead_of(1, 4);
+    l.isr = l.replicas = one;
+    l.isr_n = l.replicas_n = 1;
+    l.id = id_of(1);
+    for (int32_t i = 0; i < 2; i++)
+        assert_int_equal(bench_lead(&b, "t", i, l), KERR_NONE);
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 1), &why);
+    bench_append(&b, p, 3, 1, NULL);
+    partition_unref(p);
+    bench_stop_logs(&b);
+    uint64_t before[FS_CALLS];
+    for (int i = 0; i < FS_CALLS; i++)
+        before[i] = fs_fault_count(b.fault, (enum fs_call)i);
+    bench_open_logs(&b);
+    l.is_new = false; /* the same leadership, as a controller tells it after a start */
+    for (int32_t i = 0; i < 2; i++)
+        assert_int_equal(bench_lead(&b, "t", i, l), KERR_NONE);
+    assert_int_equal(fs_fault_count(b.fault, FS_SYNC), before[FS_SYNC]);
+    assert_int_equal(fs_fault_count(b.fault, FS_PWRITEV), before[FS_PWRITEV]);
+    assert_int_equal(fs_fault_count(b.fault, FS_SYNC_DIR),
+                     before[FS_SYNC_DIR] + 1); /* clean mark */
+    for (int32_t i = 0; i < 2; i++) {
+        p = replica_manager_find(b.m, bench_tp("t", i), &why);
+        assert_int_equal(partition_epoch_end(p, 4, 4, &epoch, &end), KERR_NONE);
+        assert_int_equal(epoch, 4);
+        assert_int_equal(end, i ? 3 : 0);
+        assert_int_equal(bench_hw(p), i ? 3 : 0);
+        partition_unref(p);
+    }
+    bench_close(&b);
+}
+
+/* A cut that was not written at the start is written before records of another epoch follow. */
+static void unsaved_cut_is_saved_by_the_next_append(void **state)
+{
+    struct bench b;
+    enum kerr why;
+    bench_open(&b);
+    struct lead l = lead_of(1, 0);
+    l.isr = l.replicas = one;
+    l.isr_n = l.replicas_n = 1;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    bench_append(&b, p, 2, 1, NULL);
+    partition_unref(p);
+    l.leader_epoch = 1; /* begins at 2, without a record */
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    bench_stop_logs(&b);
+    bench_open_logs(&b);
+    l = lead_of(2, 2);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    struct log *log = partition_log(p);
+    assert_int_equal(log_latest_epoch(log), 0);
+    /* The new leader has more of epoch 0. */
+    struct batch_options o = BATCH_OPTIONS_DEFAULT;
+    o.leader_epoch = 0;
+    struct batch_builder *batch = batch_builder_new(&o);
+    struct buf bytes = BUF_INIT;
+    struct prepared pr;
+    struct append_info done;
+    batch_builder_add(batch, 2, 1700000000000, BYTES_NULL, BYTES_NULL, NULL, 0);
+    batch_builder_finish(batch, &bytes);
+    batch_builder_free(batch);
+    struct append_policy policy = {
+        .origin = APPEND_REPLICATION, .produce_version = -1, .max_message_bytes = 1 << 20};
+    assert_int_equal(records_prepare(&policy, bytes.p, bytes.len, &b.a, &pr), KERR_NONE);
+    assert_int_equal(log_append_as_follower(log, &pr, &done), KERR_NONE);
+    prepared_free(&pr);
+    buf_free(&bytes);
+    char path[128], *text;
+    size_t n;
+    snprintf(path, sizeof path, "%s/t-0/leader-epoch-checkpoint", b.dirs[0]);
+    assert_int_equal(fs_read_all(fs_posix(), path, 1000, &text, &n), 0);
+    assert_string_equal(text, "0\n1\n0 0\n");
+    free(text);
+    log_unref(log);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* ---- many partitions, on real workers ---- */
 
-#define MANY 300
+#define MANY 100
 
 /* LeaderAndIsr for partitions 0..MANY-1 of t, the first ten of them twice. */
 static void many_are_made_and_deleted_at_once(void **state)
@@ -514,4 +605,6 @@ UNIT_MAIN(unit_test(look_ups_tell_why),
           unit_test(stop_of_the_unknown_removes_a_log_that_lies_around),
           unit_test(topic_can_be_made_again_at_once),
           unit_test(failed_dir_takes_its_own_partitions_offline),
+          unit_test(start_of_quiet_logs_writes_nothing),
+          unit_test(unsaved_cut_is_saved_by_the_next_append),
           unit_test(many_are_made_and_deleted_at_once), unit_test(roles_change_under_load))
