@@ -150,7 +150,7 @@ static bool enough(const struct printing *p)
 /* Exit status, or -1 to go on. */
 static int print_messages(struct printing *p, const kafka_messages_t *m)
 {
-    for (size_t i = 0; i < kafka_messages_count(m) && !enough(p); i++) {
+    for (size_t i = 0; i < kafka_messages_count(m) && !enough(p) && tool_output_ok(); i++) {
         const char *wrong = format_print(p->format, kafka_messages_at(m, i), stdout);
         p->printed++;
         if (wrong && !p->args->skip) {
@@ -159,13 +159,12 @@ static int print_messages(struct printing *p, const kafka_messages_t *m)
         }
         if (wrong)
             tool_log_error("Error processing message, skipping this message: %s", wrong);
-        if (!tool_output_ok()) {
-            fputs("Unable to write to standard out, closing consumer.\n", stderr);
-            return 0;
-        }
     }
     fflush(stdout); /* who watches sees records as they come */
-    return tool_output_ok() ? -1 : 0;
+    if (tool_output_ok())
+        return -1;
+    fputs("Unable to write to standard out, closing consumer.\n", stderr);
+    return 0;
 }
 
 static int run(struct printing *p)

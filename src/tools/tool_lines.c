@@ -60,6 +60,7 @@ static int read_more(struct tool_lines *l)
         return rc;
     if (!await_input(l->fd)) {
         l->len = l->at; /* half a line is not sent */
+        l->seen = 0;
         l->eof = true;
         return 0;
     }

@@ -1,0 +1,177 @@
+/* Settings of the clients: what is legal, defaults, files, addresses. */
+#include "unit.h"
+
+#include <kafka/admin.h>
+#include <kafka/consumer.h>
+#include <kafka/producer.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client_conf.h"
+#include "temp_dir.h"
+
+static void values_are_checked_when_set(void **state)
+{
+    static const struct {
+        const char *key, *value;
+        bool legal;
+    } cases[] = {
+        {"acks", "all", true},
+        {"acks", "-1", true},
+        {"acks", "2", false},
+        {"acks", "", false},
+        {"batch.size", "0", true},
+        {"batch.size", "-1", false},
+        {"batch.size", "2147483647", true},
+        {"batch.size", "2147483648", false},
+        {"batch.size", "10k", false},
+        {"batch.size", "99999999999999999999", false},
+        {"buffer.memory", "99999999999", true},
+        {"enable.idempotence", "TRUE", true},
+        {"enable.idempotence", "yes", false},
+        {"compression.type", "zstd", true},
+        {"compression.type", "rar", false},
+        {"compression.gzip.level", "10", false},
+        {"auto.offset.reset", "earliest", true},
+        {"auto.offset.reset", "first", false},
+        {"sasl.kerberos.ticket.renew.jitter", "0.5", true},
+        {"sasl.kerberos.ticket.renew.jitter", "half", false},
+        {"my.own.key", "anything", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char err[256] = "";
+        kafka_conf_t *conf = kafka_conf_new();
+        kafka_err_t rc = kafka_conf_set(conf, cases[i].key, cases[i].value, err, sizeof err);
+        if ((rc == KAFKA_OK) != cases[i].legal)
+            fail_msg("%s=%s: %s", cases[i].key, cases[i].value, err);
+        if (!cases[i].legal) {
+            assert_non_null(strstr(err, cases[i].key));
+            assert_null(kafka_conf_get(conf, cases[i].key));
+        } else {
+            assert_string_equal(kafka_conf_get(conf, cases[i].key), cases[i].value);
+        }
+        kafka_conf_free(conf);
+    }
+}
+
+static void defaults_depend_on_the_client(void **state)
+{
+    kafka_conf_t *conf = kafka_conf_new();
+    assert_int_equal(client_conf_int(conf, SCOPE_PRODUCER, "connections.max.idle.ms"), 540000);
+    assert_int_equal(client_conf_int(conf, SCOPE_ADMIN, "connections.max.idle.ms"), 300000);
+    assert_int_equal(client_conf_int(conf, SCOPE_PRODUCER, "retries"), 2147483647);
+    assert_true(client_conf_bool(conf, SCOPE_PRODUCER, "enable.idempotence"));
+    assert_null(client_conf_string(conf, SCOPE_CONSUMER, "group.id"));
+    kafka_conf_free(conf);
+}
+
+static void files_are_read_and_later_ones_win(void **state)
+{
+    struct temp_dir dir;
+    char err[256] = "";
+    temp_dir_make(&dir);
+    const char *path = temp_dir_path(&dir, "client.properties");
+    FILE *f = fopen(path, "w");
+    fputs("# comment\nbatch.size = 17\nacks: 1\n", f);
+    fclose(f);
+    kafka_conf_t *conf = kafka_conf_new();
+    assert_int_equal(kafka_conf_set(conf, "acks", "0", err, sizeof err), KAFKA_OK);
+    assert_int_equal(kafka_conf_load(conf, path, err, sizeof err), KAFKA_OK);
+    assert_string_equal(kafka_conf_get(conf, "batch.size"), "17");
+    assert_string_equal(kafka_conf_get(conf, "acks"), "1");
+    f = fopen(path, "w");
+    fputs("acks=7\n", f);
+    fclose(f);
+    assert_int_equal(kafka_conf_load(conf, path, err, sizeof err), KAFKA_ERR_INVALID_ARG);
+    assert_non_null(strstr(err, "acks=7"));
+    assert_int_equal(kafka_conf_load(conf, "/nowhere/x", err, sizeof err), KAFKA_ERR_INVALID_ARG);
+    assert_non_null(strstr(err, "/nowhere/x"));
+    kafka_conf_free(conf);
+    temp_dir_remove(&dir);
+}
+
+static void addresses_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *list;
+        int n;
+        struct {
+            const char *host;
+            int port;
+        } v[3];
+    } cases[] = {
+        {"", 0, {{0}}},
+        {" , ", 0, {{0}}},
+        {"a:1", 1, {{"a", 1}}},
+        {" a:1 , b:22,c:65535 ", 3, {{"a", 1}, {"b", 22}, {"c", 65535}}},
+        {"[::1]:9092", 1, {{"::1", 9092}}},
+        {"[fe80::1]", 1, {{"fe80::1", -1}}},
+        {"noport", 1, {{"noport", -1}}},
+        {"a:", 1, {{"a", -1}}},
+        {"a:x", 1, {{"a", -1}}},
+        {"a:99999999999", 1, {{"a", -1}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *at = cases[i].list;
+        char host[256];
+        int port, n = 0;
+        for (; client_next_address(&at, host, &port); n++) {
+            assert_true(n < cases[i].n);
+            assert_string_equal(host, cases[i].v[n].host);
+            assert_int_equal(port, cases[i].v[n].port);
+        }
+        assert_int_equal(n, cases[i].n);
+    }
+}
+
+static void expect_refused(const char *const *pairs, bool producer, const char *words)
+{
+    char err[256] = "";
+    kafka_conf_t *conf = kafka_conf_new();
+    for (; pairs[0]; pairs += 2)
+        assert_int_equal(kafka_conf_set(conf, pairs[0], pairs[1], err, sizeof err), KAFKA_OK);
+    if (producer)
+        assert_null(kafka_producer_new(conf, err, sizeof err));
+    else
+        assert_null(kafka_consumer_new(conf, err, sizeof err));
+    if (!strstr(err, words))
+        fail_msg("%s", err);
+    kafka_conf_free(conf);
+}
+
+#define SERVER "bootstrap.servers", "127.0.0.1:1"
+
+static void clients_refuse_what_does_not_fit_together(void **state)
+{
+    expect_refused((const char *[]){NULL}, true, "bootstrap.servers");
+    expect_refused((const char *[]){"bootstrap.servers", "a:1,b", NULL}, false, "host:port");
+    expect_refused((const char *[]){"bootstrap.servers", "a:0", NULL}, false, "host:port");
+    expect_refused((const char *[]){SERVER, "security.protocol", "SSL", NULL}, true, "PLAINTEXT");
+    expect_refused((const char *[]){SERVER, "enable.idempotence", "true", "acks", "1", NULL}, true,
+                   "acks=all");
+    expect_refused((const char *[]){SERVER, "enable.idempotence", "true", "retries", "0", NULL},
+                   true, "retries");
+    expect_refused((const char *[]){SERVER, "enable.idempotence", "true",
+                                    "max.in.flight.requests.per.connection", "6", NULL},
+                   true, "max.in.flight");
+    expect_refused((const char *[]){SERVER, "delivery.timeout.ms", "10", NULL}, true,
+                   "delivery.timeout.ms");
+    expect_refused((const char *[]){SERVER, "transactional.id", "t", NULL}, true,
+                   "transactional.id");
+}
+
+static void errors_have_names_and_texts(void **state)
+{
+    for (int err = -215; err < 120; err++) {
+        assert_non_null(kafka_err_name(err));
+        assert_true(strlen(kafka_err_text(err)) > 3 || err == 0);
+        kafka_err_is_retriable(err);
+    }
+    assert_string_equal(kafka_err_name(KAFKA_ERR_QUEUE_FULL), "QUEUE_FULL");
+    assert_string_equal(kafka_err_name(3), "UNKNOWN_TOPIC_OR_PARTITION");
+}
+
+UNIT_MAIN(unit_test(values_are_checked_when_set), unit_test(defaults_depend_on_the_client),
+          unit_test(files_are_read_and_later_ones_win), unit_test(addresses_are_taken_apart),
+          unit_test(clients_refuse_what_does_not_fit_together),
+          unit_test(errors_have_names_and_texts))
