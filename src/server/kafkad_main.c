@@ -232,6 +232,7 @@ static int run(struct config *config)
     char err[1024] = "";
     catch_signals(&stopper);
     raise_file_limit();
+    say_info("kafkad", "version %s", KAFKAD_VERSION);
     if (broker_start(config, &broker, err, sizeof(err)) != 0) {
         say_fatal("kafkad", "start refused: %s", err);
         return 1;

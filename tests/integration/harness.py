@@ -96,6 +96,7 @@ class Broker:
         self.overrides = {"listeners": listeners, "log.dirs": self.data}
         self.overrides.update(overrides or {})
         self.process = None
+        self.before_exec = None  # called in the new process before it becomes kafkad: limits
         self.lines = []      # of standard error, since the object was made
         self.life = 0        # index of the present life's first line
         self.ended = False   # its standard error has ended
@@ -128,7 +129,7 @@ class Broker:
         self.life = len(self.lines)
         self.ended = False
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE)
+                                        stderr=subprocess.PIPE, preexec_fn=self.before_exec)
         self.reader = threading.Thread(target=self._read, args=(self.process.stderr,), daemon=True)
         self.reader.start()
         if wait:

@@ -1,6 +1,7 @@
 """Starting, stopping and refusing to start: what INTERFACE promises of the daemon itself."""
 import os
 import re
+import resource
 import signal
 import socket
 import tempfile
@@ -227,6 +228,48 @@ class Refused(unittest.TestCase):
     def test_zookeeper(self):
         with Broker(start=False, overrides={"zookeeper.connect": "127.0.0.1:2181"}) as b:
             self.refused(b, "zookeeper.connect", "127.0.0.1:2181")
+
+
+class Disk(unittest.TestCase):
+    """What the broker cannot go on without: it says so and exits with 1, and does not hang."""
+
+    def with_file_limit(self, size):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # write(2) then fails with EFBIG
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        b = Broker(start=False)
+        b.before_exec = limit
+        return b
+
+    def create_topics_until_it_dies(self, b):
+        with b.client() as c:
+            try:
+                for i in range(1000):
+                    harness.create_topic(c, "topic-%d" % i, timeout_ms=1000)
+            except (harness.Closed, ConnectionError):
+                return
+        self.fail("it lives on")
+
+    def test_no_log_dir_is_left(self):
+        with self.with_file_limit(1 << 20) as b:  # no index fits
+            b.start()
+            self.create_topics_until_it_dies(b)
+            self.assertEqual(b.wait_exit(), 1)
+            self.assertTrue(b.has_line(r"FATAL .*no log dir is left"))
+
+    def test_the_metadata_journal_cannot_grow(self):
+        with self.with_file_limit(20000) as b:
+            # indexes that fit, so that it is the journal that fills up
+            b.overrides["log.index.size.max.bytes"] = "4096"
+            b.start()
+            self.create_topics_until_it_dies(b)
+            self.assertEqual(b.wait_exit(), 1)
+            self.assertTrue(b.has_line(r"FATAL .*(metadata journal|no log dir is left)"))
+            # with room again, all that was answered is there
+            b.before_exec = None
+            b.start()
+            with b.client() as c:
+                self.assertGreater(len(harness.metadata(c, None)["topics"]), 0)
 
 
 class Signals(unittest.TestCase):
