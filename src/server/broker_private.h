@@ -61,6 +61,8 @@ struct broker {
 
 /* `why` is static text. @thread any */
 void broker_fatal(struct broker *b, const char *why);
+/* The last step of the start. 0, or -errno with a line in err. */
+int broker_start_upkeep(struct broker *b, char *err, size_t err_n);
 /* Takes down what has been made; frees. @blocks */
 void broker_take_down(struct broker *b);
 
