@@ -14,6 +14,8 @@
 
 #include "controller/controller_private.h"
 
+enum { REGISTER_PAUSE_MS = 1000 };
+
 void controller_unref(struct controller *c)
 {
     if (--c->refs)
@@ -110,6 +112,7 @@ static void clear_queue(struct controller *c)
 static void end_life(struct controller *c, int error, const char *why)
 {
     clear_queue(c);
+    executor_timer_stop(c->o.ex, &c->register_timer);
     if (c->current)
         flow_cancel(&c->current->flow, error);
     controller_resign(c, why);
@@ -132,6 +135,8 @@ static void after_failure(struct controller *c, const struct event_kind *kind, i
                atomic_load(&c->active)) {
         controller_resign(c, "it could not take over");
         controller_event(c, &event_step_down);
+    } else if (kind == &event_register_and_elect) {
+        executor_timer_start(c->o.ex, &c->register_timer, REGISTER_PAUSE_MS);
     }
 }
 
@@ -212,6 +217,11 @@ static void session_changed(void *arg, enum store_session state)
     }
 }
 
+static void register_again(struct timer *t)
+{
+    controller_event(container_of(t, struct controller, register_timer), &event_register_and_elect);
+}
+
 static void start(struct task *t)
 {
     struct controller *c = container_of(t, struct controller, start_task);
@@ -242,6 +252,7 @@ int controller_start(const struct controller_options *o, struct controller **out
     c->seen = -1;
     c->refs = 2; /* the owner's, and the task's */
     task_init(&c->start_task, start);
+    timer_init(&c->register_timer, register_again);
     executor_post(o->ex, &c->start_task);
     return 0;
 }

@@ -18,7 +18,8 @@ struct controller_options {
     struct store *store;
     struct executor *ex;
     /* Registers this broker again when a session has ended and a new one begins; its first
-     * registration is its owner's. Borrowed; NULL: nothing is registered again. */
+     * registration is its owner's. On the same executor. Borrowed; NULL: nothing is registered
+     * again. */
     struct broker_registrar *registrar;
     struct str listener; /* between brokers; copied. Null: each broker's first endpoint */
     bool topic_ids;      /* inter.broker.protocol.version >= 2.8 */

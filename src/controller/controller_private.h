@@ -33,6 +33,7 @@ struct controller {
     struct list queue; /* of struct job */
     struct job *current;
     struct task start_task;
+    struct timer register_timer; /* tries again to register, after a failure */
 
     /* Who leads. */
     atomic_bool active;

@@ -13,12 +13,15 @@
 
 static const char component[] = "TopicConfigs";
 
+enum { SWEEP_MS = 60000 };
+
+/* One block of memory: pairs and texts lie behind it. */
 struct entry {
     struct topic_overrides pub; /* first */
     atomic_int refs;            /* the map's and each reader's */
-    struct arena arena;
     struct hnode node;
     struct str topic;
+    bool missed; /* the last sweep did not find the topic; under the map's lock */
 };
 
 struct topic_configs {
@@ -26,6 +29,12 @@ struct topic_configs {
     pthread_mutex_t lock; /* the map */
     struct hmap map;
     struct config_changes *changes;
+    /* The executor's. */
+    struct metadata_cache *metadata;
+    struct task follow_task;
+    struct timer sweep_timer;
+    bool closing;
+    int refs; /* the reader of notices; the task while it is posted */
 };
 
 static struct entry *entry_of(const struct topic_overrides *o)
@@ -37,9 +46,7 @@ void topic_overrides_unref(const struct topic_overrides *o)
 {
     if (!o || atomic_fetch_sub(&entry_of(o)->refs, 1) != 1)
         return;
-    struct entry *e = entry_of(o);
-    arena_free(&e->arena);
-    free(e);
+    free(entry_of(o));
 }
 
 struct str topic_overrides_value(const struct topic_overrides *o, struct str name)
@@ -70,23 +77,43 @@ static void replace(struct topic_configs *t, struct str topic, struct entry *e)
     }
 }
 
+static struct str pack_text(char **at, struct str s)
+{
+    struct str copy = {memcpy(*at, s.p, (size_t)s.len), s.len};
+    *at += s.len;
+    return copy;
+}
+
+static struct entry *pack_entry(struct str topic, struct config_list list)
+{
+    size_t texts = (size_t)topic.len;
+    for (int i = 0; i < list.n; i++)
+        texts += (size_t)list.v[i].name.len + (size_t)list.v[i].value.len;
+    struct entry *e = calloc(1, sizeof(*e) + (size_t)list.n * sizeof(struct config_pair) + texts);
+    if (!e)
+        return NULL;
+    struct config_pair *pairs = (struct config_pair *)(e + 1);
+    char *at = (char *)(pairs + list.n);
+    atomic_init(&e->refs, 1);
+    e->topic = pack_text(&at, topic);
+    e->pub.list = (struct config_list){pairs, list.n};
+    for (int i = 0; i < list.n; i++)
+        pairs[i] =
+            (struct config_pair){pack_text(&at, list.v[i].name), pack_text(&at, list.v[i].value)};
+    return e;
+}
+
 /* From the node's data; no overrides make no entry. 0, -EBADMSG, -ENOMEM. */
 static int make_entry(struct str topic, struct bytes data, struct entry **out)
 {
+    struct arena a;
+    struct config_list list;
     *out = NULL;
-    struct entry *e = calloc(1, sizeof(*e));
-    if (!e)
-        return -ENOMEM;
-    atomic_init(&e->refs, 1);
-    arena_init(&e->arena, 0);
-    int err = znode_config_decode(data, &e->arena, &e->pub.list);
-    e->topic = arena_str(&e->arena, topic);
-    if (!err && !e->topic.p)
+    arena_init(&a, 0);
+    int err = znode_config_decode(data, &a, &list);
+    if (!err && list.n && !(*out = pack_entry(topic, list)))
         err = -ENOMEM;
-    if (err || !e->pub.list.n)
-        topic_overrides_unref(&e->pub);
-    else
-        *out = e;
+    arena_free(&a);
     return err;
 }
 
@@ -173,9 +200,46 @@ static void on_changed(void *arg, struct str entity_path)
         t->o.changed(t->o.arg, entity_path);
 }
 
+static void unref(struct topic_configs *t)
+{
+    if (--t->refs == 0)
+        free_all(t);
+}
+
 static void on_closed(void *arg)
 {
-    free_all(arg);
+    unref(arg);
+}
+
+/* Topics that two sweeps in a row do not find are gone; one may be new, and told to others first.
+ */
+static void sweep(struct timer *timer)
+{
+    struct topic_configs *t = container_of(timer, struct topic_configs, sweep_timer);
+    const struct metadata_snapshot *s = metadata_acquire(t->metadata);
+    pthread_mutex_lock(&t->lock);
+    for (struct hnode *h = hmap_first(&t->map), *next; h; h = next) {
+        struct entry *e = hmap_entry(h, struct entry, node);
+        next = hmap_next(&t->map, h);
+        bool here = metadata_topic(s, e->topic) != NULL;
+        if (!here && e->missed) {
+            hmap_remove(&t->map, h);
+            topic_overrides_unref(&e->pub);
+        } else {
+            e->missed = !here;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    metadata_release(s);
+    executor_timer_start(t->o.ex, timer, SWEEP_MS);
+}
+
+static void begin_sweeps(struct task *task)
+{
+    struct topic_configs *t = container_of(task, struct topic_configs, follow_task);
+    if (!t->closing)
+        executor_timer_start(t->o.ex, &t->sweep_timer, SWEEP_MS);
+    unref(t);
 }
 
 int topic_configs_open(const struct topic_configs_options *o, struct topic_configs **out)
@@ -187,6 +251,9 @@ int topic_configs_open(const struct topic_configs_options *o, struct topic_confi
     t->o = *o;
     pthread_mutex_init(&t->lock, NULL);
     hmap_init(&t->map);
+    t->refs = 1;
+    task_init(&t->follow_task, begin_sweeps);
+    timer_init(&t->sweep_timer, sweep);
     struct config_changes_options co = {.store = o->store,
                                         .ex = o->ex,
                                         .clock = o->clock,
@@ -206,15 +273,21 @@ int topic_configs_open(const struct topic_configs_options *o, struct topic_confi
     return 0;
 }
 
-void topic_configs_follow(struct topic_configs *t)
+void topic_configs_follow(struct topic_configs *t, struct metadata_cache *metadata)
 {
     config_changes_start(t->changes);
+    t->metadata = metadata;
+    t->refs++;
+    executor_post(t->o.ex, &t->follow_task);
 }
 
 void topic_configs_close(struct topic_configs *t)
 {
-    if (t)
-        config_changes_close(t->changes);
+    if (!t)
+        return;
+    t->closing = true;
+    executor_timer_stop(t->o.ex, &t->sweep_timer);
+    config_changes_close(t->changes);
 }
 
 const struct topic_overrides *topic_configs_get(struct topic_configs *t, struct str topic)

@@ -2,7 +2,7 @@
  * look them up, and the reader of /config/changes, which tells what to read again.
  *
  * A topic that is made gets its settings in the store without a notice: whoever makes its log calls
- * topic_configs_refresh first, and topic_configs_forget when the log goes.
+ * topic_configs_refresh first.
  * THREADS  stated at each function; the reader of notices runs on the executor. */
 #ifndef METADATA_TOPIC_CONFIGS_H
 #define METADATA_TOPIC_CONFIGS_H
@@ -24,8 +24,10 @@ struct topic_configs_options {
 
 /* Reads the overrides of all topics; 0 or -errno. @blocks, not on ex */
 int topic_configs_open(const struct topic_configs_options *o, struct topic_configs **out);
-/* Begins to follow notices; those that are there already are told first. @thread any */
-void topic_configs_follow(struct topic_configs *t);
+/* Begins to follow notices; those that are there already are told first. What is kept of topics
+ * that are long gone from the metadata cache (borrowed) is dropped now and then. @thread any, once
+ */
+void topic_configs_follow(struct topic_configs *t, struct metadata_cache *metadata);
 /* Stops following; memory goes when what is under way at the store is answered. @thread ex's, or
  * any when ex no longer runs and the store is closed */
 void topic_configs_close(struct topic_configs *t);

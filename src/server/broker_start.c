@@ -386,7 +386,7 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
                                .endpoints = endpoints,
                                .endpoints_n = fill_endpoints(b, endpoints)};
     struct broker_registrar_options o = {.store = b->store,
-                                         .ex = uv_executor_ex(b->background),
+                                         .ex = uv_executor_ex(b->controller_ex),
                                          .clock = b->clock,
                                          .self = &self,
                                          .jmx_port = -1,
@@ -455,7 +455,7 @@ static int start_controller(struct broker *b, char *err, size_t err_n)
         snprintf(err, err_n, "%s", dead);
         return -EIO;
     }
-    topic_configs_follow(b->topic_configs);
+    topic_configs_follow(b->topic_configs, b->metadata);
     return 0;
 }
 

@@ -62,9 +62,11 @@ static void call_on(struct broker *b, struct uv_executor *e, void (*run)(struct 
     pthread_mutex_unlock(&b->lock);
 }
 
+/* And the registration, which is on its executor. */
 static void stop_controller(struct broker *b)
 {
     controller_stop(b->controller);
+    broker_registrar_free(b->registrar);
 }
 
 /* A notice of settings makes work for the workers; on its executor none is half told. */
@@ -78,8 +80,6 @@ static void end_watchers(struct broker *b)
 {
     if (b->topic_configs)
         topic_configs_close(b->topic_configs);
-    if (b->registrar)
-        broker_registrar_free(b->registrar);
 }
 
 static void stop_upkeep(struct broker *b)
@@ -148,7 +148,7 @@ void broker_take_down(struct broker *b)
 {
     stop_network(b);
     stop_upkeep(b);
-    if (b->controller)
+    if (b->controller_ex)
         call_on(b, b->controller_ex, stop_controller);
     stop_workers(b);
     close_data(b);

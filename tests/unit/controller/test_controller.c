@@ -438,6 +438,25 @@ static void a_controller_alone_expires_and_goes_on(void **state)
     sim_stop(c);
 }
 
+/* The id is taken when the new session begins, and stays so for long. */
+static void a_broker_whose_id_is_taken_tries_until_it_is_free(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    struct store *stranger;
+    sim_start(c, 2);
+    assert_int_equal(sim_create_topic(c, "t", 2, 2), 0);
+    assert_int_equal(embedded_store_attach(c->base, &stranger), 0);
+    embedded_store_expire_session(c->brokers[1].session);
+    while (sim_exists(c, "/brokers/ids/1"))
+        sim_executor_step(c->e);
+    assert_int_equal(create(stranger, "/brokers/ids/1", "x", STORE_EPHEMERAL), 0);
+    sim_executor_advance(c->e, 60000);
+    store_close(stranger);
+    sim_executor_advance(c->e, 2000);
+    sim_check(c);
+    sim_stop(c);
+}
+
 /* Somebody raised the epoch: whatever this controller does next must not come through. */
 static void a_deposed_controller_writes_nothing_and_resigns(void **state)
 {
@@ -741,6 +760,7 @@ UNIT_MAIN(unit_test(one_broker_elects_itself_and_is_ready),
           unit_test(another_broker_takes_over),
           unit_test(an_expired_controller_resigns_and_comes_back_as_a_broker),
           unit_test(a_controller_alone_expires_and_goes_on),
+          unit_test(a_broker_whose_id_is_taken_tries_until_it_is_free),
           unit_test(a_deposed_controller_writes_nothing_and_resigns),
           unit_test(a_migrations_controller_is_left_alone),
           unit_test(many_brokers_at_once_elect_one),

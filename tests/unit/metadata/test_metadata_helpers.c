@@ -9,6 +9,7 @@
 #include "metadata/producer_ids.h"
 #include "metadata/registration.h"
 #include "metadata/topic_configs.h"
+#include "protocol/msg/update_metadata.h"
 
 #include "metadata/store_test.h"
 
@@ -18,6 +19,8 @@ struct sim {
     struct executor *ex;
     struct store *s;
 };
+
+static struct metadata_cache *cache;
 
 static int sim_start(void **state)
 {
@@ -30,6 +33,7 @@ static int sim_start(void **state)
     char err[64];
     assert_int_equal(embedded_store_open(&o, &sim.s, err, sizeof(err)), 0);
     assert_int_equal(bootstrap_paths(sim.s), 0);
+    cache = metadata_cache_new();
     *state = &sim;
     return 0;
 }
@@ -41,6 +45,7 @@ static int sim_stop(void **state)
     store_close(sim->s);
     sim_executor_drain(sim->e);
     sim_executor_free(sim->e);
+    metadata_cache_free(cache);
     return 0;
 }
 
@@ -418,7 +423,7 @@ static struct topic_configs *follow(struct sim *sim, struct changes *c)
     struct topic_configs_options o = {
         .store = sim->s, .ex = sim->ex, .clock = &sim->clock.clock, .changed = on_change, .arg = c};
     assert_int_equal(topic_configs_open(&o, &t), 0);
-    topic_configs_follow(t);
+    topic_configs_follow(t, cache);
     sim_executor_drain(sim->e);
     return t;
 }
@@ -515,6 +520,46 @@ static void notices_are_told_again_after_a_start_and_removed_when_old(void **sta
     topic_configs_close(t);
 }
 
+static void tell_of_topic(struct str name, int32_t leader)
+{
+    struct update_metadata_request r;
+    struct update_metadata_request_topic_state t = {.topic_name = name};
+    struct update_metadata_request_partition_state p = {.leader = leader};
+    int32_t replica = 0;
+    update_metadata_request_init(&r);
+    r.topic_states.v = &t;
+    r.topic_states.n = 1;
+    t.partition_states.v = &p;
+    t.partition_states.n = 1;
+    p.replicas.v = &replica;
+    p.replicas.n = 1;
+    assert_int_equal(metadata_cache_update(cache, &r), 0);
+}
+
+static void overrides_of_topics_long_gone_are_dropped(void **state)
+{
+    struct sim *sim = *state;
+    struct changes c = {.n = 0};
+    create(sim->s, "/config/topics/here", "{\"version\":1,\"config\":{\"k\":\"1\"}}", 0);
+    create(sim->s, "/config/topics/gone", "{\"version\":1,\"config\":{\"k\":\"1\"}}", 0);
+    struct topic_configs *t = follow(sim, &c);
+    tell_of_topic(STR_LIT("here"), 0);
+    sim_executor_advance(sim->e, 60000);
+    assert_true(overrides(t, "gone", "k", "1")); /* perhaps only new */
+    tell_of_topic(STR_LIT("gone"), 0);
+    sim_executor_advance(sim->e, 60000);
+    tell_of_topic(STR_LIT("gone"), -2);
+    sim_executor_advance(sim->e, 60000);
+    assert_true(overrides(t, "gone", "k", "1"));
+    const struct topic_overrides *kept = topic_configs_get(t, STR_LIT("gone"));
+    sim_executor_advance(sim->e, 60000);
+    assert_null(topic_configs_get(t, STR_LIT("gone")));
+    assert_true(overrides(t, "here", "k", "1"));
+    assert_true(str_eqz(topic_overrides_value(kept, STR_LIT("k")), "1"));
+    topic_overrides_unref(kept);
+    topic_configs_close(t);
+}
+
 static void configs_are_written_only_under_a_controller(void **state)
 {
     struct sim *sim = *state;
@@ -539,4 +584,5 @@ UNIT_MAIN(sim_test(start_nodes_are_made_once),
           sim_test(ids_are_fetched_when_needed_and_ahead_at_90_percent),
           sim_test(overrides_are_read_at_start_and_on_notices),
           sim_test(notices_are_told_again_after_a_start_and_removed_when_old),
+          sim_test(overrides_of_topics_long_gone_are_dropped),
           sim_test(configs_are_written_only_under_a_controller))
