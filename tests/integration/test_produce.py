@@ -196,6 +196,28 @@ class Produce(harness.BrokerTest):
             self.assertEqual(answer["responses"][0]["partition_responses"][0]["base_offset"], i)
 
 
+class OneReactor(harness.BrokerTest):
+    """All connections share one network thread."""
+    OVERRIDES = {"num.network.threads": "1"}
+
+    def test_what_inflates_neither_fills_memory_nor_holds_up_others(self):
+        bomb = batch([(NOW, None, bytes(60 << 20))], codec=1)
+        with kwire.Conn(self.broker.port) as heavy, kwire.Conn(self.broker.port) as light:
+            create_topic(light, "t", 2)
+            produce_one(light, "t", 1, simple_batch(b"warm"))
+            before = self.broker.status_kb("VmHWM")
+            ids = [heavy.send("Produce", 9, **kwire.produce_request([("t", 0, bomb)])) for _ in range(8)]
+            # the last small one comes behind them on the same connection, and keeps its place
+            last = heavy.send("Produce", 9, **kwire.produce_request([("t", 0, simple_batch(b"last"))]))
+            for _ in range(20):
+                produce_one(light, "t", 1, simple_batch(b"small"))
+            for i, correlation_id in enumerate(ids + [last]):
+                part = heavy.receive("Produce", 9, correlation_id)["responses"][0]["partition_responses"][0]
+                self.assertEqual((part["error_code"], part["base_offset"]), (0, i))
+            grown = self.broker.status_kb("VmHWM") - before
+            self.assertTrue(grown < 20000 or harness.sanitized(), "memory has grown by %d KiB" % grown)
+
+
 class Flush(unittest.TestCase):
     def test_acknowledged_means_flushed(self):
         with harness.Broker(overrides={"log.flush.interval.messages": "1"}) as broker:
