@@ -22,6 +22,8 @@ static const struct api_row rows[] = {
     {API_ALTER_CONFIGS, 0, 2, 0, handle_alter_configs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
     {API_INCREMENTAL_ALTER_CONFIGS, 0, 1, 0, handle_incremental_alter_configs},
+    {API_DESCRIBE_CLIENT_QUOTAS, 0, 1, 0, handle_describe_client_quotas},
+    {API_ALTER_CLIENT_QUOTAS, 0, 1, 0, handle_alter_client_quotas},
     {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
 };
 

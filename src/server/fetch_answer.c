@@ -174,6 +174,12 @@ static bool build(struct fetch_op *op, struct fetch_response *out)
         out->error_code = (int16_t)op->context.error;
         return true;
     }
+    if (op->held_back) {
+        out->error_code =
+            (int16_t)fetch_context_end_empty(broker_fetch_sessions(req->broker), &op->context);
+        out->session_id = op->context.kind == FETCH_INCREMENTAL ? op->context.session_id : 0;
+        return true;
+    }
     check_codec(op);
     struct fetch_found *found =
         arena_array(req->arena, struct fetch_found, (size_t)op->context.wants_n);

@@ -32,6 +32,7 @@ struct fetch_op {
     uint32_t max_bytes;
     int64_t min_bytes;
     int64_t found_bytes; /* by the last read */
+    bool held_back;      /* by a quota: the answer is empty */
     bool must_answer;    /* the last read met an error or a diverging log */
     int64_t waiting_bytes;
     struct pending pending;

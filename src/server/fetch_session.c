@@ -290,3 +290,16 @@ enum kerr fetch_context_end(struct fetch_sessions *s, struct fetch_context *c,
     pthread_mutex_unlock(&s->lock);
     return e;
 }
+
+enum kerr fetch_context_end_empty(struct fetch_sessions *s, struct fetch_context *c)
+{
+    enum kerr e = KERR_NONE;
+    if (c->kind != FETCH_INCREMENTAL)
+        return e;
+    pthread_mutex_lock(&s->lock);
+    const struct fetch_session *session = session_find(s, c->session_id);
+    if (session && session->epoch != next_epoch(c->epoch))
+        e = KERR_INVALID_FETCH_SESSION_EPOCH;
+    pthread_mutex_unlock(&s->lock);
+    return e;
+}

@@ -75,5 +75,8 @@ struct fetch_found {
  * partitions. */
 enum kerr fetch_context_end(struct fetch_sessions *s, struct fetch_context *c,
                             struct fetch_found *found);
+/* Ends the request without telling anything: its client is held back. The session stays as it was,
+ * and none is made. The same errors. */
+enum kerr fetch_context_end_empty(struct fetch_sessions *s, struct fetch_context *c);
 
 #endif

@@ -5,8 +5,10 @@
  *          left of the response's. Until the first that gives bytes, the limits do not hold for one
  *          batch, so that there is always progress. v0-v2 have no response limit and cut anywhere.
  */
+#include "server/client_quotas.h"
 #include "server/fetch_op.h"
 #include "server/handlers.h"
+#include "server/request_quota.h"
 
 #define FIRST_VERSION_RESPONSE_LIMIT 3
 #define FIRST_VERSION_FOLLOWER_FETCH 11
@@ -130,9 +132,34 @@ static bool anything_to_read(const struct fetch_op *op)
     return false;
 }
 
+/* Whether the client passed a quota: then it gets no records now, and those read are not counted.
+ */
+static void ask_quotas(struct fetch_op *op)
+{
+    struct request *req = op->req;
+    struct client_quotas *q = broker_quotas(req->broker);
+    bool empty = false;
+    int64_t bytes_ms =
+        client_quotas_record_fetch(q, request_user(req), request_client(req),
+                                   (double)op->found_bytes, request_now_ms(req), &empty);
+    request_throttle(req, bytes_ms);
+    if (request_time_throttle_ms(req) > 0 && !empty) {
+        client_quotas_unrecord(q, QUOTA_FETCH, request_user(req), request_client(req),
+                               (double)op->found_bytes, request_now_ms(req));
+        empty = true;
+    }
+    op->held_back = empty;
+    if (!empty)
+        return;
+    fetch_release_reads(op);
+    op->found_bytes = 0;
+}
+
 void fetch_deliver(struct fetch_op *op)
 {
     int version = request_version(op->req);
+    if (op->replica_id < 0)
+        ask_quotas(op);
     if (version <= 3 && op->found_bytes > 0)
         fetch_convert(op, version <= 1 ? 0 : 1);
     else
@@ -144,15 +171,21 @@ static void set_limits(struct fetch_op *op)
     int version = request_version(op->req);
     const struct fetch_request *body = op->body;
     int64_t cap = config_int(broker_config(op->req->broker), "fetch.max.bytes");
+    op->replica_id =
+        version >= FIRST_VERSION_REPLICA_STATE ? body->replica_state.replica_id : body->replica_id;
+    if (op->replica_id < 0)
+        op->replica_id = -1;
+    if (op->replica_id < 0) { /* more at once would only be held back */
+        double burst = client_quotas_burst(broker_quotas(op->req->broker), QUOTA_FETCH,
+                                           request_user(op->req), request_client(op->req));
+        cap = burst < (double)cap ? (int64_t)burst : cap;
+    }
     int64_t asked = version >= FIRST_VERSION_RESPONSE_LIMIT ? body->max_bytes : INT32_MAX;
     if (asked > cap)
         asked = cap;
     op->max_bytes = asked > 0 ? (uint32_t)asked : 0;
     op->min_bytes = body->min_bytes < asked ? body->min_bytes : asked;
-    op->replica_id =
-        version >= FIRST_VERSION_REPLICA_STATE ? body->replica_state.replica_id : body->replica_id;
-    if (op->replica_id < 0)
-        op->replica_id = -1;
+    op->req->untimed = op->replica_id >= 0;
     op->isolation = body->isolation_level == READ_COMMITTED ? READ_COMMITTED : READ_UNCOMMITTED;
     op->hard_limit = version < FIRST_VERSION_RESPONSE_LIMIT;
     op->leader_only = op->replica_id >= 0 || version < FIRST_VERSION_FOLLOWER_FETCH;

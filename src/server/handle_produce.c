@@ -7,6 +7,7 @@
 #include "server/handlers.h"
 #include "server/leader_hints.h"
 #include "server/produce_op.h"
+#include "server/request_quota.h"
 
 #define FIRST_VERSION_STORAGE_ERROR 4
 #define FIRST_VERSION_HINTS 10
@@ -229,6 +230,7 @@ static void answer_acks_0(struct produce_op *op)
 
 void produce_answer(struct produce_op *op)
 {
+    request_count_produced(op->req, op->req->net->frame_len);
     if (op->body->acks == 0) {
         answer_acks_0(op);
         return;

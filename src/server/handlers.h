@@ -25,6 +25,8 @@ void handle_describe_configs(struct request *req);
 void handle_alter_configs(struct request *req);
 void handle_create_partitions(struct request *req);
 void handle_incremental_alter_configs(struct request *req);
+void handle_describe_client_quotas(struct request *req);
+void handle_alter_client_quotas(struct request *req);
 void handle_describe_cluster(struct request *req);
 
 /* What an ApiVersions request of a version that is not served gets, in the form of version 0 (which

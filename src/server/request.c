@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/logline.h"
 #include "server/handlers.h"
+#include "server/request_quota.h"
 
 /* Decoding may take this many bytes for each byte of the frame, plus a little for small ones; more
  * is no message that a client would send. */
@@ -105,12 +107,46 @@ void request_dispatch(struct broker *b, struct net_request *net)
     }
     req->body = body;
     req->arena->cap = req->arena->used + REQUEST_ANSWER_MAX;
+    struct request_run run;
+    request_run_begin(&run, req);
     req->row->handle(req);
+    request_run_end(&run);
 }
 
-void request_respond(struct request *req, const void *response)
+/* Whoever works on the request must not touch it any more. */
+static void finishing(struct request *req)
+{
+    if (req->run)
+        req->run->req = NULL;
+}
+
+/* Where an answer says for how long its client is held back; NULL: it cannot. */
+static int32_t *throttle_field(const struct struct_desc *d, void *response)
+{
+    for (int i = 0; i < d->fields_n; i++)
+        if (strcmp(d->fields[i].name, "throttle_time_ms") == 0)
+            return (int32_t *)((char *)response + d->fields[i].offset);
+    return NULL;
+}
+
+/* The client is answered at once, and read again only later. */
+static void hold_back(struct request *req, void *response)
+{
+    int64_t ms = req->throttle_ms < INT32_MAX ? req->throttle_ms : INT32_MAX;
+    int32_t *told = response ? throttle_field(req->api->response->body, response) : NULL;
+    if (told)
+        *told = (int32_t)ms;
+    conn_mute_for(req->net->conn, ms);
+}
+
+void request_respond(struct request *req, void *response)
 {
     int version = req->header.api_version;
+    struct request_sending sending;
+    request_time_throttle_ms(req);
+    if (req->throttle_ms > 0)
+        hold_back(req, response);
+    request_sending_begin(&sending, req);
     struct writer w = WRITER_INIT;
     struct chain c;
     response_header_encode(&w, api_response_header_version(req->api, version),
@@ -126,11 +162,16 @@ void request_respond(struct request *req, const void *response)
     if (w.unsupported)
         say_error("KafkaApis", "an answer of %s holds more than its version %d can carry",
                   req->api->name, version);
+    finishing(req);
     net_request_answer(req->net, &c);
+    request_sending_end(&sending);
 }
 
 void request_respond_none(struct request *req)
 {
+    if (req->throttle_ms > 0)
+        hold_back(req, NULL);
+    finishing(req);
     net_request_no_answer(req->net);
 }
 
@@ -141,6 +182,7 @@ void request_close(struct request *req, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
+    finishing(req);
     net_request_close_conn(req->net, "%s", why);
 }
 

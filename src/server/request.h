@@ -19,6 +19,7 @@
 
 struct broker;
 struct request;
+struct request_run;
 
 enum { REQUEST_ANSWER_MAX = 128 << 20 };
 
@@ -46,11 +47,27 @@ struct request {
     struct request_header header;
     const void *body; /* the API's generated request struct, decoded */
     struct arena *arena;
+    bool untimed; /* the handler's word: never held back for the time it takes */
+    /* request_quota.c's */
+    struct request_run *run; /* what works on it now */
+    int64_t worked_ns;
+    int64_t throttle_ms, time_throttle_ms;
+    bool time_counted;
 };
 
 static inline int request_version(const struct request *req)
 {
     return req->header.api_version;
+}
+/* Whose quotas hold: the user (there is one, as long as nobody logs in) and the client id, empty
+ * when there is none. */
+static inline struct str request_user(const struct request *req)
+{
+    return STR_LIT("ANONYMOUS");
+}
+static inline struct str request_client(const struct request *req)
+{
+    return str_is_null(req->header.client_id) ? STR_LIT("") : req->header.client_id;
 }
 struct executor *request_executor(const struct request *req);
 struct str request_listener(const struct request *req);
@@ -60,8 +77,9 @@ struct str request_listener(const struct request *req);
 void request_dispatch(struct broker *b, struct net_request *net);
 
 /* Encodes the API's response struct at the request's version and sends it; file ranges in records
- * fields go by sendfile. The request is gone afterwards. */
-void request_respond(struct request *req, const void *response);
+ * fields go by sendfile. When a quota holds the client back, throttle_time_ms is filled in, and the
+ * connection not read for that time (KIP-219). The request is gone afterwards. */
+void request_respond(struct request *req, void *response);
 void request_respond_none(struct request *req);
 void request_close(struct request *req, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The arena's cap or the machine's memory does not allow the answer: closes the connection. */

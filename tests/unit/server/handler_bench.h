@@ -8,6 +8,7 @@
 
 #include "replica/bench.h"
 #include "server/broker.h"
+#include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/fetch_session.h"
 #include "server/handlers.h"
@@ -18,6 +19,7 @@ struct broker {
     struct fetch_sessions *sessions;
     struct control_queue *control;
     int64_t fetch_max_bytes;
+    struct client_quotas *quotas;
     int async;
 };
 
@@ -151,7 +153,12 @@ static UNUSED uint8_t *wire_bytes(struct writer *w, size_t *n)
     return all;
 }
 
-void request_respond(struct request *req, const void *response)
+struct client_quotas *broker_quotas(const struct broker *b)
+{
+    return b->quotas;
+}
+
+void request_respond(struct request *req, void *response)
 {
     struct call *c = container_of(req, struct call, req);
     const struct msg_desc *d = req->api->response;
@@ -181,6 +188,7 @@ static UNUSED void broker_open(struct broker *b)
     bench_open(&b->bench);
     b->sessions = fetch_sessions_new(10, &b->bench.clock.clock);
     b->fetch_max_bytes = 57671680;
+    b->quotas = client_quotas_new((struct rate_window){11, 1000});
     assert_int_equal(control_queue_new(b->bench.workers, &b->control), 0);
 }
 
@@ -189,6 +197,7 @@ static UNUSED void broker_close(struct broker *b)
     sim_executor_drain(b->bench.sim);
     assert_int_equal(b->async, 0);
     fetch_sessions_free(b->sessions);
+    client_quotas_free(b->quotas);
     control_queue_free(b->control);
     bench_close(&b->bench);
 }
