@@ -317,16 +317,18 @@ static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memo
 /* The answer's memory becomes ours with the first partition that has records. */
 static struct fetch_memory *keep_memory(struct fetch_send *s, struct fetch_memory **memory)
 {
-    if (*memory)
-        return *memory;
-    struct fetch_memory *m = calloc(1, sizeof *m);
+    struct fetch_memory *m = *memory;
+    if (m)
+        return m;
+    m = calloc(1, sizeof *m);
     if (m && !(m->response = node_keep_response(s->node))) {
         free(m);
         m = NULL;
     }
     if (m)
         atomic_init(&m->refs, 1);
-    return *memory = m;
+    *memory = m;
+    return m;
 }
 
 static void on_fetched(void *arg, int status, int version, const void *response)

@@ -120,7 +120,7 @@ static int apply_producers(struct log *log, struct segment *active, const struct
 static int make_room(struct log *log, int64_t n, int64_t max_timestamp, int64_t first_offset,
                      int64_t last_offset, bool *rolled)
 {
-    bool roll;
+    bool roll = false;
     int err = segment_ready(active_of(log));
     if (!err)
         err = log_should_roll(log, active_of(log), n, max_timestamp, last_offset, &roll);

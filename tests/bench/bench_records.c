@@ -88,7 +88,7 @@ static void run(enum codec c, size_t record, size_t total)
 {
     size_t plain;
     struct buf one = make(c, record, total, &plain);
-    for (int hot = 0; hot <= (c == CODEC_NONE); hot++) {
+    for (int hot = 0, last = c == CODEC_NONE; hot <= last; hot++) {
         size_t copies = hot || c != CODEC_NONE ? 1 : far / one.len + 1;
         uint8_t *all = malloc(one.len * copies);
         for (size_t i = 0; i < copies; i++)

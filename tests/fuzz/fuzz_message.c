@@ -24,7 +24,7 @@ static const struct msg_desc *choose(uint8_t key, uint8_t version)
     const struct msg_desc *const *all = msg_all(&n);
     for (int i = 0; i < n; i++)
         data += all[i]->api_key < 0;
-    data = key % data;
+    data = data ? key % data : 0;
     for (int i = 0; i < n; i++)
         if (all[i]->api_key < 0 && data-- == 0)
             return all[i];
