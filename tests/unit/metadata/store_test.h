@@ -21,7 +21,7 @@ static inline void new_test_dir(char dir[64])
     snprintf(dir, 64, "/dev/shm/kafkad-store-XXXXXX");
     if (mkdtemp(dir))
         return;
-    snprintf(dir, 64, "/tmp/kafkad-store-XXXXXX");
+    snprintf(dir, 64, "%.40s/kafkad-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(dir));
 }
 

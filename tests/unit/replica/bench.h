@@ -145,7 +145,8 @@ static UNUSED void bench_open_dirs(struct bench *b, int dirs)
     memset(b, 0, sizeof *b);
     b->dirs_n = dirs;
     for (int i = 0; i < dirs; i++) {
-        strcpy(b->dirs[i], "/tmp/replica-test-XXXXXX");
+        snprintf(b->dirs[i], sizeof b->dirs[i], "%s/replica-test-XXXXXX",
+                 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
         assert_non_null(mkdtemp(b->dirs[i]));
     }
     sim_clock_init(&b->clock, 1700000000000);
