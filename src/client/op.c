@@ -46,6 +46,8 @@ static void on_op_answer(void *arg, int status, int version, const void *respons
         finish(op, err);
         return;
     }
+    if (err == KAFKA_ERR_TIMED_OUT && op->result > 0)
+        err = op->result; /* a broker's last word says more than that time was over */
     if (err == KERR_NOT_CONTROLLER || err == KERR_NOT_LEADER_OR_FOLLOWER)
         cluster_refresh(op->cluster);
     retry_later(op, err, cluster_backoff_ms(op->cluster, op->attempts++));

@@ -94,7 +94,7 @@ static void print_broker(const kafka_broker_versions_t *b)
 
 int main(int argc, char **argv)
 {
-    struct args a;
+    static struct args a;
     kafka_broker_versions_t *brokers;
     size_t n;
     tool_start();

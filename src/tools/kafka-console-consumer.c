@@ -204,7 +204,7 @@ static void on_interrupt(void *consumer)
 
 int main(int argc, char **argv)
 {
-    struct args a;
+    static struct args a;
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     check_args(&a);

@@ -185,7 +185,7 @@ static int send_lines(struct sending *s, struct line_reader *reader)
 
 int main(int argc, char **argv)
 {
-    struct args a;
+    static struct args a;
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     tool_on_interrupt(NULL, NULL);

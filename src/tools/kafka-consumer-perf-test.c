@@ -205,7 +205,7 @@ static void on_interrupt(void *consumer)
 
 int main(int argc, char **argv)
 {
-    struct args a;
+    static struct args a;
     struct reading reading;
     tool_start();
     tool_parse(&tool, argc, argv, &a);

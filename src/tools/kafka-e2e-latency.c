@@ -156,7 +156,7 @@ static kafka_conf_t *make_conf(const char *servers, const char *file)
 int main(int argc, char **argv)
 {
     static struct run r;
-    struct args a;
+    static struct args a;
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     if (a.words.n != 5 && a.words.n != 6) {

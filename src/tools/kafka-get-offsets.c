@@ -132,7 +132,7 @@ static void print_offsets(kafka_consumer_t *c, const struct found *f, int64_t ti
 int main(int argc, char **argv)
 {
     static const char *const apart[] = {"topic", "partitions", NULL};
-    struct args a;
+    static struct args a;
     struct found found = {NULL, 0};
     kafka_cluster_info_t *info;
     tool_start();

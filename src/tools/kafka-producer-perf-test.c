@@ -234,7 +234,7 @@ static kafka_conf_t *make_conf(const struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct args a;
+    static struct args a;
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     kafka_conf_t *conf = make_conf(&a);

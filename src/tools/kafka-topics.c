@@ -211,7 +211,7 @@ static bool run(struct topics *t, const struct topics_args *a)
 
 int main(int argc, char **argv)
 {
-    struct topics_args a;
+    static struct topics_args a;
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     check_args(&a);

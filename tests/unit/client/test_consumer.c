@@ -246,7 +246,8 @@ static void follows_the_leader(void **state)
 static void out_of_range_begins_where_the_reset_says(void **state)
 {
     struct reader_test t;
-    begin(&t, 1, 1, (const char *[]){"max.partition.fetch.bytes", "10", NULL});
+    begin(&t, 1, 1,
+          (const char *[]){"max.partition.fetch.bytes", "10", "max.poll.records", "10", NULL});
     for (int i = 0; i < 10; i++)
         append(t.m, 0, i * 10, 10, NULL);
     expect(t.c, 0, 10);

@@ -109,7 +109,7 @@ static void a_brokers_value_tells_where_it_comes_from(void **state)
 static void a_name_set_finds_what_stands_there_twice(void **state)
 {
     struct name_set s;
-    char names[200][8];
+    char names[200][16];
     arena_init(&arena, 0);
     assert_int_equal(name_set_init(&s, &arena, 200 + 3), 0);
     for (int i = 0; i < 200; i++) {
