@@ -92,6 +92,11 @@ int file_stat(struct file *f, struct file_stat *st)
     return f->fs->ops->fstat(f, st);
 }
 
+int file_set_mtime(struct file *f, int64_t mtime_ms)
+{
+    return f->fs->ops->set_mtime(f, mtime_ms);
+}
+
 int file_map(struct file *f, size_t len, bool writable, void **out)
 {
     return f->fs->ops->map(f, len, writable, out);

@@ -38,6 +38,7 @@ struct fs_ops {
     int (*allocate)(struct file *f, int64_t off,
                     int64_t len); /* posix_fallocate: blocks behind, size grown */
     int (*fstat)(struct file *f, struct file_stat *st);
+    int (*set_mtime)(struct file *f, int64_t mtime_ms);
     int (*map)(struct file *f, size_t len, bool writable, void **out);
     int (*msync)(struct file *f, void *p, size_t len);
     int (*unmap)(struct file *f, void *p, size_t len);
@@ -82,6 +83,7 @@ int file_sync(struct file *f);
 int file_truncate(struct file *f, int64_t size);
 int file_allocate(struct file *f, int64_t off, int64_t len);
 int file_stat(struct file *f, struct file_stat *st);
+int file_set_mtime(struct file *f, int64_t mtime_ms);
 int file_map(struct file *f, size_t len, bool writable, void **out);
 int file_msync(struct file *f, void *p, size_t len);
 int file_unmap(struct file *f, void *p, size_t len);

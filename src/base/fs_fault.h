@@ -31,6 +31,7 @@ enum fs_call {
     FS_RMDIR,
     FS_SYNC_DIR,
     FS_STAT,
+    FS_SET_MTIME,
     FS_LIST,
     FS_CALLS
 };

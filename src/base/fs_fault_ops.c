@@ -261,6 +261,13 @@ static int fault_fstat(struct file *f, struct file_stat *st)
     return err ? err : file_stat(file_of(f)->under, st);
 }
 
+/* Not remembered: what a crash makes of it matters to nobody. */
+static int fault_set_mtime(struct file *f, int64_t mtime_ms)
+{
+    int err = gate_file(file_of(f), FS_SET_MTIME);
+    return err ? err : file_set_mtime(file_of(f)->under, mtime_ms);
+}
+
 static int fault_map(struct file *f, size_t len, bool writable, void **out)
 {
     struct fault_file *file = file_of(f);
@@ -415,6 +422,7 @@ const struct fs_ops fs_fault_ops = {
     .truncate = fault_truncate,
     .allocate = fault_allocate,
     .fstat = fault_fstat,
+    .set_mtime = fault_set_mtime,
     .map = fault_map,
     .msync = fault_msync,
     .unmap = fault_unmap,

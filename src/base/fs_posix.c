@@ -98,6 +98,15 @@ static int posix_fstat(struct file *f, struct file_stat *st)
     return 0;
 }
 
+static int posix_set_mtime(struct file *f, int64_t mtime_ms)
+{
+    int64_t ms = mtime_ms % 1000;
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT},
+                            {.tv_sec = mtime_ms / 1000 - (ms < 0), .tv_nsec = 0}};
+    t[1].tv_nsec = (ms < 0 ? ms + 1000 : ms) * 1000000;
+    return result(futimens(f->fd, t));
+}
+
 static int posix_map(struct file *f, size_t len, bool writable, void **out)
 {
     int prot = PROT_READ | (writable ? PROT_WRITE : 0);
@@ -189,6 +198,7 @@ static const struct fs_ops posix_ops = {
     .truncate = posix_truncate,
     .allocate = posix_allocate,
     .fstat = posix_fstat,
+    .set_mtime = posix_set_mtime,
     .map = posix_map,
     .msync = posix_msync,
     .unmap = posix_unmap,

@@ -27,6 +27,7 @@ bool checkpoint_int(struct str s, int64_t min, int64_t max, int64_t *out);
 #define CHECKPOINT_RECOVERY_POINT "recovery-point-offset-checkpoint"
 #define CHECKPOINT_LOG_START "log-start-offset-checkpoint"
 #define CHECKPOINT_HIGH_WATERMARK "replication-offset-checkpoint"
+#define CHECKPOINT_CLEANER "cleaner-offset-checkpoint"
 
 struct offset_entry {
     struct str topic;

@@ -49,6 +49,14 @@ void log_set_config(struct log *log, const struct log_config *c)
     log_config_unref(&old->c);
 }
 
+bool log_is_compacted(struct log *log)
+{
+    const struct log_config *c = log_config_ref(log);
+    bool compacted = c->cleanup_policy & CLEANUP_COMPACT;
+    log_config_unref(c);
+    return compacted;
+}
+
 struct log *log_new(struct log_dir *dir, const char *folder, struct topic_partition tp,
                     const struct log_config *c)
 {
@@ -64,6 +72,7 @@ struct log *log_new(struct log_dir *dir, const char *folder, struct topic_partit
     log->config = config_new(c);
     atomic_init(&log->refs, 1);
     atomic_init(&log->first_unstable, INT64_MAX);
+    atomic_init(&log->cleaned_saved, true);
     atomic_init(&log->last_flush_ms, clock_wall_ms(dir->clock));
     producer_state_init(&log->producers);
     epoch_cache_init(&log->epochs);
@@ -147,6 +156,11 @@ struct log_dir *log_dir_of(const struct log *log)
 bool log_offline(const struct log *log)
 {
     return log_dir_offline(log->folder.dir);
+}
+
+int64_t log_cleaned_to(const struct log *log)
+{
+    return atomic_load(&log->cleaned_to);
 }
 
 int64_t log_last_flush_ms(const struct log *log)

@@ -95,6 +95,12 @@ struct aborted_txn {
 enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
                            struct arena *a, struct aborted_txn **out, int *n);
 
+/* Both as one, for read_committed: the slice and the transactions are of the same segments,
+ * whatever compaction replaces meanwhile. On failure there is no slice to let go. */
+enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
+                             int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
+                             struct log_slice *slice, struct aborted_txn **aborted, int *n);
+
 struct offset_lookup {
     int64_t offset, timestamp; /* -1 when nothing was found */
     int32_t leader_epoch;
@@ -136,5 +142,7 @@ void log_expire_producers(struct log *log, int64_t now_ms);
 int64_t log_size(const struct log *log); /* bytes of all segments */
 int64_t log_last_flush_ms(const struct log *log);
 int log_segment_count(const struct log *log);
+/* First offset that compaction has not been through; 0: it never ran. */
+int64_t log_cleaned_to(const struct log *log);
 
 #endif

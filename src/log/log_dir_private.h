@@ -29,6 +29,7 @@ struct log_dir {
     /* A log's recovery point went down: the file on disk must follow before new records come. May
      * be NULL. */
     int (*save_recovery_points)(void *arg, struct log_dir *d);
+    int (*save_cleaned)(void *arg, struct log_dir *d); /* the same for compaction's point */
     void *save_arg;
     atomic_bool offline;
     atomic_int logs; /* for choosing the emptiest */
@@ -66,7 +67,8 @@ static inline bool log_error_is_shortage(int error)
 struct log_folder {
     struct log_dir *dir;
     _Atomic(char *) path;
-    char *old_path; /* readers may still hold it */
+    char *old_path;      /* readers may still hold it */
+    atomic_bool leaving; /* it is being renamed: names in it may not be found */
 };
 
 static inline const char *log_folder_path(const struct log_folder *f)

@@ -207,7 +207,7 @@ static int recover_one(struct loader *ld, int i, struct segment_recovery *r)
 static bool has_hole(const struct loader *ld, int i, int64_t next_offset)
 {
     return i + 1 < ld->n && ld->segments[i + 1]->base > next_offset &&
-           !(ld->log->config->c.cleanup_policy & CLEANUP_COMPACT);
+           !(ld->log->config->c.cleanup_policy & CLEANUP_COMPACT) && ld->args->cleaned_to <= 0;
 }
 
 static int recover(struct loader *ld)
@@ -359,6 +359,7 @@ static int settle_positions(struct loader *ld)
     atomic_store(&log->high_watermark, hw < ld->end ? hw : ld->end);
     atomic_store(&log->recovery_point, rp);
     atomic_store(&log->saved_recovery_point, a->recovery_point);
+    atomic_store(&log->cleaned_to, a->cleaned_to <= ld->end ? a->cleaned_to : 0);
     return 0;
 }
 
@@ -528,6 +529,7 @@ int log_delete(struct log *log, int64_t delay_ms)
     if (!err) {
         struct segment_list *l = log->segments.now;
         atomic_store(&log->gone, true);
+        atomic_store(&log->folder.leaving, true);
         for (int i = 0; i < l->n; i++) /* readers that open a file now find no name: expected */
             atomic_store(&l->v[i]->doomed, true);
         err = log_failed(log, fs_rename(dir->fs, log_path(log), to), "rename", NULL);

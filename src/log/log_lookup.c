@@ -125,11 +125,14 @@ static int search_records(struct log *log, int64_t timestamp, struct offset_look
 {
     int rc = -ESTALE;
     for (int try = 0; try < TRIES && rc == -ESTALE; try++) {
+        uint64_t seen = atomic_load(&log->replacements);
         struct search q = {
             .log = log, .timestamp = timestamp, .from = log_start_offset(log), .out = out};
         struct segment_list *l = log_pin(log);
         rc = timestamp == LIST_MAX_TIMESTAMP ? by_max(&q, l) : by_time(&q, l);
         segment_list_unpin(l);
+        if (atomic_load(&log->replacements) != seen) /* names may have led to newer files */
+            rc = -ESTALE;
     }
     return rc;
 }
@@ -203,14 +206,11 @@ static int pick(const struct offset_time *v, int n, int64_t timestamp)
     return i;
 }
 
-enum kerr log_offsets_before(struct log *log, int64_t timestamp, int64_t limit_offset, int max,
-                             struct arena *a, int64_t **out, int *n)
+static int offsets_before(struct log *log, int64_t timestamp, int64_t limit_offset, int max,
+                          struct arena *a, int64_t **out, int *n)
 {
     *out = NULL;
     *n = 0;
-    enum kerr code = log_usable(log);
-    if (code)
-        return code;
     struct segment_list *l = log_pin(log);
     struct offset_time *v = malloc(((size_t)l->n + 1) * sizeof(*v));
     int found = 0;
@@ -227,5 +227,19 @@ enum kerr log_offsets_before(struct log *log, int64_t timestamp, int64_t limit_o
     }
     free(v);
     segment_list_unpin(l);
+    return rc;
+}
+
+enum kerr log_offsets_before(struct log *log, int64_t timestamp, int64_t limit_offset, int max,
+                             struct arena *a, int64_t **out, int *n)
+{
+    *out = NULL;
+    *n = 0;
+    enum kerr code = log_usable(log);
+    if (code)
+        return code;
+    int rc = -ESTALE;
+    for (int try = 0; try < TRIES && rc == -ESTALE; try++)
+        rc = offsets_before(log, timestamp, limit_offset, max, a, out, n);
     return log_kerr(rc);
 }

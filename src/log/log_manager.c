@@ -185,7 +185,11 @@ enum kerr log_manager_delete(struct log_manager *m, struct topic_partition tp)
     int64_t delay_ms = m->defaults.file_delete_delay_ms;
     pthread_mutex_unlock(&m->lock);
     if (log) {
+        if (m->cleaner) /* it writes in the folder */
+            cleaner_pause(m->cleaner, log);
         code = log_kerr(log_delete(log, delay_ms));
+        if (m->cleaner)
+            cleaner_resume(m->cleaner, log);
         if (!code) {
             pthread_mutex_lock(&m->lock);
             hmap_remove(&m->logs, &log->node);
@@ -219,10 +223,12 @@ void log_manager_flush_due(struct log_manager *m)
     log_manager_each(m, flush_if_due, m);
 }
 
+/* What is compacted, the cleaner looks after. */
 static void retain(void *arg, struct log *log)
 {
     const struct log_manager *m = arg;
-    log_retention(log, clock_wall_ms(m->clock));
+    if (!log_is_compacted(log))
+        log_retention(log, clock_wall_ms(m->clock));
 }
 
 void log_manager_retention(struct log_manager *m)
@@ -353,6 +359,7 @@ static void free_dir(struct managed_dir *md)
     offset_checkpoint_free(&md->recovery_points);
     offset_checkpoint_free(&md->start_offsets);
     offset_checkpoint_free(&md->high_watermarks);
+    offset_checkpoint_free(&md->cleaned);
     pthread_mutex_destroy(&md->checkpoint_lock);
     if (md->dir && atomic_load(&md->dir->logs) > 0)
         /* rather a leak than a dangling pointer */

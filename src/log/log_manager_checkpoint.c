@@ -7,7 +7,8 @@
 
 static const char *const file_names[] = {[FILE_RECOVERY_POINTS] = CHECKPOINT_RECOVERY_POINT,
                                          [FILE_START_OFFSETS] = CHECKPOINT_LOG_START,
-                                         [FILE_HIGH_WATERMARKS] = CHECKPOINT_HIGH_WATERMARK};
+                                         [FILE_HIGH_WATERMARKS] = CHECKPOINT_HIGH_WATERMARK,
+                                         [FILE_CLEANED] = CHECKPOINT_CLEANER};
 
 /* The recovery point for the file. A truncation lowers the point first and looks at `saved` then;
  * here it is the other way round, so one of the two sees the other. */
@@ -32,6 +33,10 @@ static bool value_of(struct log *log, enum manager_file which, int64_t *v)
     if (which == FILE_HIGH_WATERMARKS) {
         *v = log_high_watermark(log);
         return true;
+    }
+    if (which == FILE_CLEANED) {
+        *v = log_cleaned_to(log);
+        return *v > 0;
     }
     struct segment_list *l = log_pin(log);
     int64_t first = l->v[0]->base;
@@ -82,6 +87,8 @@ int managed_dir_write_all(struct managed_dir *md)
         err = managed_dir_write(md, FILE_START_OFFSETS);
     if (!err)
         err = managed_dir_write(md, FILE_HIGH_WATERMARKS);
+    if (!err)
+        err = managed_dir_write(md, FILE_CLEANED);
     return err;
 }
 

@@ -214,6 +214,7 @@ static int list_dir(struct dir_load *dl)
     read_checkpoint(md, CHECKPOINT_RECOVERY_POINT, &md->recovery_points);
     read_checkpoint(md, CHECKPOINT_LOG_START, &md->start_offsets);
     read_checkpoint(md, CHECKPOINT_HIGH_WATERMARK, &md->high_watermarks);
+    read_checkpoint(md, CHECKPOINT_CLEANER, &md->cleaned);
     int err = fs_list(md->dir->fs, md->dir->path, each_name, dl);
     if (err && err != -EINVAL) {
         log_dir_fail(md->dir, err, "list %s", md->dir->path);
@@ -252,6 +253,7 @@ static void load_one(void *arg, int i)
     offset_checkpoint_get(&md->recovery_points, a.tp.topic, a.tp.partition, &a.recovery_point);
     offset_checkpoint_get(&md->start_offsets, a.tp.topic, a.tp.partition, &a.start_offset);
     offset_checkpoint_get(&md->high_watermarks, a.tp.topic, a.tp.partition, &a.high_watermark);
+    offset_checkpoint_get(&md->cleaned, a.tp.topic, a.tp.partition, &a.cleaned_to);
     int err = log_open(&a, &log);
     if (!err) {
         err = log_manager_add(m, log);
@@ -368,8 +370,8 @@ static int check_same_partition(const struct dir_load *loads, int n, char *err, 
 static bool names_others(const struct managed_dir *md)
 {
     const struct offset_checkpoint *all[] = {&md->recovery_points, &md->start_offsets,
-                                             &md->high_watermarks};
-    for (int i = 0; i < 3; i++)
+                                             &md->high_watermarks, &md->cleaned};
+    for (int i = 0; i < 4; i++)
         for (size_t j = 0; j < all[i]->n; j++) {
             struct topic_partition tp = {all[i]->v[j].topic, all[i]->v[j].partition};
             struct log *log = log_manager_find(md->manager, tp);
@@ -386,14 +388,21 @@ static int save_recovery_points(void *arg, struct log_dir *d)
     return managed_dir_write(arg, FILE_RECOVERY_POINTS);
 }
 
+static int save_cleaned(void *arg, struct log_dir *d)
+{
+    return managed_dir_write(arg, FILE_CLEANED);
+}
+
 static void finish_dir(struct managed_dir *md)
 {
     if (!log_dir_offline(md->dir))
         atomic_store(&md->stale, names_others(md));
     md->dir->save_recovery_points = save_recovery_points;
+    md->dir->save_cleaned = save_cleaned;
     offset_checkpoint_free(&md->recovery_points);
     offset_checkpoint_free(&md->start_offsets);
     offset_checkpoint_free(&md->high_watermarks);
+    offset_checkpoint_free(&md->cleaned);
 }
 
 /* Logs of a dir that failed while it was loaded are not served. */

@@ -8,6 +8,7 @@
 
 #include "base/hmap.h"
 #include "log/checkpoint.h"
+#include "log/cleaner.h"
 #include "log/log_manager.h"
 #include "log/log_open.h"
 
@@ -21,7 +22,7 @@ struct managed_dir {
     atomic_bool stale;
     pthread_mutex_t checkpoint_lock;
     /* while loading */
-    struct offset_checkpoint recovery_points, start_offsets, high_watermarks;
+    struct offset_checkpoint recovery_points, start_offsets, high_watermarks, cleaned;
 };
 
 struct log_manager {
@@ -39,6 +40,7 @@ struct log_manager {
     pthread_mutex_t lock;
     struct hmap logs; /* by topic and partition; a reference each */
     struct log_config defaults;
+    struct cleaner *cleaner; /* set before others use the manager, or NULL */
 };
 
 /* Logs of one dir (NULL: of all) as an array with a reference each. NULL without memory. */
@@ -47,10 +49,10 @@ void log_manager_snapshot_free(struct log **v, int n);
 /* 0, -EEXIST, -ENOMEM. Takes a reference. */
 int log_manager_add(struct log_manager *m, struct log *log);
 
-enum manager_file { FILE_RECOVERY_POINTS, FILE_START_OFFSETS, FILE_HIGH_WATERMARKS };
+enum manager_file { FILE_RECOVERY_POINTS, FILE_START_OFFSETS, FILE_HIGH_WATERMARKS, FILE_CLEANED };
 /* 0 or -errno after log_dir_fail. */
 int managed_dir_write(struct managed_dir *md, enum manager_file which);
-/* All three, and not stale any more. */
+/* All of them, and not stale any more. */
 int managed_dir_write_all(struct managed_dir *md);
 
 /* Runs work(arg, i) for i in [0, n), on `threads` threads or, if that is 1, here. */

@@ -12,7 +12,7 @@ struct log_open_args {
     const struct log_config *config;
     bool clean; /* the last stop was: nothing above the recovery point needs a look */
     /* as the checkpoints say; 0 when they say nothing */
-    int64_t recovery_point, start_offset, high_watermark;
+    int64_t recovery_point, start_offset, high_watermark, cleaned_to;
     bool remove_topic_id; /* partition.metadata is deleted */
 };
 /* Loads a folder that exists. On error *out is NULL and the dir is offline, unless it was -ENOMEM

@@ -7,6 +7,7 @@
 #ifndef LOG_LOG_PRIVATE_H
 #define LOG_LOG_PRIVATE_H
 
+#include "log/cleaning_state.h"
 #include "log/epoch_cache.h"
 #include "log/log.h"
 #include "log/producer_state.h"
@@ -28,6 +29,9 @@ struct log {
     atomic_bool gone;                     /* closed or deleted */
     atomic_bool names_dirty;              /* the folder has names that no fsync covered */
     atomic_bool unreplicated;             /* completed transactions wait for the high watermark */
+    _Atomic int64_t cleaned_to;    /* compaction has been through all below; 0: it never ran */
+    atomic_bool cleaned_saved;     /* false: a cut has lowered it, and the file must follow */
+    _Atomic uint64_t replacements; /* counted up before segments are replaced by compacted ones */
     struct segment_lists segments;
     struct epoch_cache epochs;
 
@@ -42,6 +46,9 @@ struct log {
     int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
     bool metadata_pending; /* topic_id is not on disk yet */
     bool touched;          /* a clean stop has something to write */
+    int cuts;              /* truncations so far */
+
+    struct cleaning cleaning; /* cleaner.c; under its lock */
 };
 
 /* A published config: log_config_ref hands out &c. */
@@ -56,6 +63,8 @@ struct log *log_new(struct log_dir *dir, const char *folder, struct topic_partit
                     const struct log_config *c);
 /* What a failed call means for the one who asked. */
 enum kerr log_kerr(int err);
+/* Does cleanup.policy say so, now? */
+bool log_is_compacted(struct log *log);
 /* NONE, or why nothing can be done with the log any more. */
 enum kerr log_usable(const struct log *log);
 static inline struct fs *log_fs(const struct log *log)
@@ -103,6 +112,18 @@ int log_close(struct log *log);
 /* Syncs segments, names and the snapshot, and raises the recovery point to `target`. Under
  * flush_lock. */
 int log_sync_to(struct log *log, int64_t target);
+
+/* ---- log_replace.c ---- */
+/* The segments `old`, which stand in a row in the log, give way to `made` (ordered by base; sealed,
+ * synced, open, still .cleaned), which hold what shall be left of their records. -ECANCELED when
+ * the log is not made of them any more: nothing has happened then. Readers that hold the old ones
+ * go on with them. Durable when it returns 0. @blocks */
+int log_replace(struct log *log, struct segment *const *old, int old_n, struct segment *const *made,
+                int made_n);
+int log_cuts(struct log *log);
+/* Compaction has been through all below `offset`, in the log as it was when log_cuts gave `cuts`;
+ * no effect if it was cut since then. */
+void log_set_cleaned(struct log *log, int64_t offset, int cuts);
 
 /* ---- log_truncate.c ---- */
 /* After snapshots or segments above `offset` are gone: producers as of it. Under the lock. */

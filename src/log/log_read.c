@@ -167,8 +167,9 @@ struct aborted_list {
     int n, cap;
 };
 
-static int add_aborted(struct aborted_list *a, const struct txn_entry *e)
+static int add_aborted(void *arg, const struct txn_entry *e)
 {
+    struct aborted_list *a = arg;
     if (a->n == a->cap) {
         int cap = a->cap ? a->cap * 2 : 8;
         struct aborted_txn *v = arena_array(a->arena, struct aborted_txn, (size_t)cap);
@@ -181,28 +182,6 @@ static int add_aborted(struct aborted_list *a, const struct txn_entry *e)
     }
     a->v[a->n++] = (struct aborted_txn){e->producer_id, e->first_offset};
     return 0;
-}
-
-/* 1: no later segment can have more; 0: go on; -errno. */
-static int collect_aborted(struct segment *s, int64_t from, int64_t upper, struct aborted_list *a)
-{
-    enum { CHUNK = 32 };
-    struct txn_entry e[CHUNK];
-    char path[LOG_PATH_MAX];
-    int at = 0, n;
-    if (atomic_load_explicit(&s->txns.n, memory_order_acquire) == 0)
-        return 0;
-    segment_path(s, LOG_FILE_TXN, path);
-    while ((n = txn_index_read(&s->txns, s->folder->dir->fs, path, at, e, CHUNK)) > 0) {
-        for (int i = 0; i < n; i++) {
-            if (e[i].last_offset >= from && e[i].first_offset < upper && add_aborted(a, &e[i]))
-                return -ENOMEM;
-            if (e[i].last_stable_offset >= upper)
-                return 1;
-        }
-        at += n;
-    }
-    return segment_failed(s, LOG_FILE_TXN, n, "read");
 }
 
 enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
@@ -222,11 +201,34 @@ enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_sli
     int64_t upper;
     int rc = slice_end(l, i, log_end_offset(log), slice, &upper);
     for (; i < l->n && rc == 0; i++)
-        rc = collect_aborted(l->v[i], offset, upper, &list);
+        rc = segment_aborted(l->v[i], offset, upper, add_aborted, &list);
     segment_list_unpin(l);
     *out = list.v;
     *n = list.n;
     if (rc == -ESTALE) /* deleted meanwhile: the reader comes again and is told */
         return KERR_OFFSET_OUT_OF_RANGE;
     return rc < 0 ? log_kerr(rc) : KERR_NONE;
+}
+
+enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
+                             int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
+                             struct log_slice *slice, struct aborted_txn **aborted, int *n)
+{
+    for (int try = 0; try < TRIES; try++) {
+        uint64_t seen = atomic_load(&log->replacements);
+        enum kerr code = log_read(log, offset, max_bytes, limit_offset, min_one, hard_limit, slice);
+        if (!code)
+            code = log_aborted_txns(log, offset, slice, a, aborted, n);
+        if (!code && atomic_load(&log->replacements) == seen)
+            return KERR_NONE;
+        file_unref(slice->file);
+        slice->file = NULL;
+        if (code && atomic_load(&log->replacements) == seen)
+            return code;
+    }
+    /* Replaced each time: nothing for now, the reader comes again. */
+    *slice = (struct log_slice){.first_offset = -1};
+    *aborted = NULL;
+    *n = 0;
+    return KERR_NONE;
 }

@@ -6,7 +6,8 @@
  * CRASH  The cut is synced before the epoch file changes and before new records come: else a crash
  *        could bring back the old records under epochs that are not theirs, and nobody would see
  *        the divergence. The recovery point on disk must follow too, or records written later would
- *        be trusted unread. Both are rare enough to be done under the locks. */
+ *        be trusted unread; and the point up to which the log is compacted, or they would never be
+ *        compacted. All of it is rare enough to be done under the locks. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,6 +30,15 @@ static void lower(_Atomic int64_t *v, int64_t to)
     int64_t now = atomic_load(v);
     while (now > to && !atomic_compare_exchange_weak(v, &now, to))
         ;
+}
+
+/* What comes behind the cut is not compacted. */
+static void cut_cleaned(struct log *log, int64_t end)
+{
+    log->cuts++;
+    if (atomic_load(&log->cleaned_to) > end)
+        atomic_store(&log->cleaned_saved, false);
+    lower(&log->cleaned_to, end);
 }
 
 /* A shortage counts as a failure here: half done is not an option. */
@@ -55,6 +65,7 @@ static int set_end(struct log *log, int64_t end)
     atomic_store(&log->end, end);
     lower(&log->recovery_point, end);
     lower(&log->start, end);
+    cut_cleaned(log, end);
     log_bound_high_watermark(log);
     int err = 0;
     if (epoch_cache_cut_end(&log->epochs, end))
@@ -106,14 +117,17 @@ static int start_over(struct log *log, int64_t offset)
     return sync_cut(log, segment_list_active(l));
 }
 
-/* The recovery point on disk must not be above what was cut. Without locks: it asks all logs. */
-static int save_recovery_point(struct log *log)
+/* The points on disk must not be above what was cut. Without locks: it asks all logs. */
+static int save_points(struct log *log)
 {
     struct log_dir *d = log->folder.dir;
-    if (atomic_load(&log->saved_recovery_point) <= log_recovery_point(log) ||
-        !d->save_recovery_points)
-        return 0;
-    return d->save_recovery_points(d->save_arg, d);
+    int err = 0;
+    if (atomic_load(&log->saved_recovery_point) > log_recovery_point(log) &&
+        d->save_recovery_points)
+        err = d->save_recovery_points(d->save_arg, d);
+    if (!err && !atomic_exchange(&log->cleaned_saved, true) && d->save_cleaned)
+        err = d->save_cleaned(d->save_arg, d);
+    return err;
 }
 
 enum kerr log_truncate_fully(struct log *log, int64_t offset)
@@ -136,6 +150,7 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset)
             atomic_store(&log->high_watermark, offset);
             atomic_store(&log->start, offset);
             lower(&log->recovery_point, offset);
+            cut_cleaned(log, offset);
             err = log_reload_producers(log, offset);
         }
         code = log_kerr(err);
@@ -143,7 +158,7 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset)
     pthread_mutex_unlock(&log->lock);
     pthread_mutex_unlock(&log->flush_lock);
     if (!code)
-        code = log_kerr(save_recovery_point(log));
+        code = log_kerr(save_points(log));
     return code;
 }
 
@@ -173,7 +188,7 @@ enum kerr log_truncate_to(struct log *log, int64_t offset)
     if (whole)
         return log_truncate_fully(log, offset);
     if (!code)
-        code = log_kerr(save_recovery_point(log));
+        code = log_kerr(save_points(log));
     return code;
 }
 

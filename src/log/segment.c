@@ -11,14 +11,14 @@ enum { WALK_WINDOW = 4096 };
 
 void segment_path(const struct segment *s, enum log_file_kind kind, char out[LOG_PATH_MAX])
 {
-    log_file_path(out, log_folder_path(s->folder), s->base, kind, LOG_STAGE_LIVE);
+    log_file_path(out, log_folder_path(s->folder), s->base, kind, s->stage);
 }
 
 int segment_failed(struct segment *s, enum log_file_kind kind, int err, const char *doing)
 {
     if (!err)
         return 0;
-    if (err == -ENOENT && atomic_load(&s->doomed))
+    if (err == -ENOENT && (atomic_load(&s->doomed) || atomic_load(&s->folder->leaving)))
         return -ESTALE;
     if (log_error_is_shortage(err))
         return err;
@@ -254,4 +254,29 @@ int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos)
     if (err)
         return err;
     return segment_failed(s, LOG_FILE_DATA, w.error, "read");
+}
+
+int segment_aborted(struct segment *s, int64_t from, int64_t upper,
+                    int (*each)(void *arg, const struct txn_entry *e), void *arg)
+{
+    enum { CHUNK = 32 };
+    struct txn_entry e[CHUNK];
+    char path[LOG_PATH_MAX];
+    int at = 0, n;
+    if (atomic_load_explicit(&s->txns.n, memory_order_acquire) == 0)
+        return 0;
+    segment_path(s, LOG_FILE_TXN, path);
+    while ((n = txn_index_read(&s->txns, s->folder->dir->fs, path, at, e, CHUNK)) > 0) {
+        for (int i = 0; i < n; i++) {
+            if (e[i].last_offset >= from && e[i].first_offset < upper) {
+                int err = each(arg, &e[i]);
+                if (err)
+                    return err;
+            }
+            if (e[i].last_stable_offset >= upper)
+                return 1;
+        }
+        at += n;
+    }
+    return segment_failed(s, LOG_FILE_TXN, n, "read");
 }

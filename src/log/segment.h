@@ -29,6 +29,7 @@ struct segment {
     atomic_int refs;
     const struct log_folder *folder;
     int64_t base;
+    enum log_file_stage stage;   /* of its files' names; LIVE once readers can see it */
     _Atomic(struct file *) file; /* NULL until opened */
     _Atomic int64_t size;
     struct index_file offsets, times;
@@ -53,6 +54,13 @@ struct segment {
 /* Makes the files of an empty segment, removing what a crash left under the names. */
 int segment_create(const struct log_folder *folder, int64_t base, const struct log_config *c,
                    struct segment **out);
+/* The same under the names of a replacement in the making (.cleaned), which nobody sees before
+ * segment_reopen and log_replace. Never preallocated. */
+int segment_create_cleaned(const struct log_folder *folder, int64_t base,
+                           const struct log_config *c, struct segment **out);
+/* It is sealed and synced: opens its files as those of a segment that does not grow. All of them,
+ * so that its names are not needed while they change. Only then may stage be set to LIVE. */
+int segment_reopen(struct segment *s);
 /* Removes the files of a segment that was created and is not needed after all: an empty one left
  * behind would hide what is written at its offsets later. */
 void segment_discard(struct segment *s);
@@ -86,6 +94,11 @@ int segment_walk(struct segment *s, struct file *f, int64_t offset, int64_t end,
 /* Largest timestamp (-1: none). */
 int segment_max_time(struct segment *s, struct time_offset *out);
 int segment_mtime(struct segment *s, int64_t *ms);
+/* Aborted transactions of its index whose marker is at or above `from` and that begin below
+ * `upper`, to each(arg, entry), which returns 0 or -errno. 1: no later segment can have more; 0: go
+ * on; -errno. */
+int segment_aborted(struct segment *s, int64_t from, int64_t upper,
+                    int (*each)(void *arg, const struct txn_entry *e), void *arg);
 /* Offset behind the last whole batch; *end_pos (may be NULL) where it ends. */
 int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos);
 
@@ -94,6 +107,8 @@ int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos);
 int segment_ready(struct segment *s);
 /* One write at the end. Not visible until segment_published. On failure the file is cut back. */
 int segment_write(struct segment *s, const void *p, size_t n);
+/* The same of n bytes in pieces, which are used up. */
+int segment_writev(struct segment *s, struct iovec *iov, int pieces);
 /* Counts n bytes at pos, of an append that ends with last_offset, for the indexes. t: its largest
  * timestamp. Called after the write, before publishing. */
 int segment_index(struct segment *s, int64_t pos, size_t n, int64_t last_offset,
@@ -109,6 +124,8 @@ int segment_seal(struct segment *s);
 /* fsync of data and indexes. all: also when nothing was written by this process. Not under the
  * mutex. */
 int segment_sync(struct segment *s, bool all);
+/* Sets when its files were changed last, for those who have no better clue to its age. */
+int segment_set_mtime(struct segment *s, int64_t mtime_ms);
 /* Renames its files to .deleted and has them removed after the delay. */
 int segment_doom(struct segment *s, int64_t delay_ms);
 /* A segment object that holds only what lies below `offset`; the old one is doomed, its files are

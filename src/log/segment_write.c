@@ -49,7 +49,7 @@ static int remove_old_txn_index(struct segment *s)
 void segment_discard(struct segment *s)
 {
     char path[LOG_PATH_MAX];
-    for (int kind = LOG_FILE_DATA; kind <= LOG_FILE_TIME; kind++) {
+    for (int kind = LOG_FILE_DATA; kind <= LOG_FILE_TXN; kind++) {
         segment_path(s, (enum log_file_kind)kind, path);
         int err = fs_unlink(fs_of(s), path);
         if (err && err != -ENOENT)
@@ -57,14 +57,15 @@ void segment_discard(struct segment *s)
     }
 }
 
-int segment_create(const struct log_folder *folder, int64_t base, const struct log_config *c,
-                   struct segment **out)
+static int create(const struct log_folder *folder, int64_t base, enum log_file_stage stage,
+                  const struct log_config *c, struct segment **out)
 {
     struct file *f;
     *out = NULL;
     struct segment *s = segment_existing(folder, base, 0, false, true, c);
     if (!s)
         return -ENOMEM;
+    s->stage = stage;
     int err = create_data(s, c, &f);
     if (!err) {
         atomic_store(&s->file, f);
@@ -84,6 +85,48 @@ int segment_create(const struct log_folder *folder, int64_t base, const struct l
     s->ready = true;
     *out = s;
     return 0;
+}
+
+int segment_create(const struct log_folder *folder, int64_t base, const struct log_config *c,
+                   struct segment **out)
+{
+    return create(folder, base, LOG_STAGE_LIVE, c, out);
+}
+
+int segment_create_cleaned(const struct log_folder *folder, int64_t base,
+                           const struct log_config *c, struct segment **out)
+{
+    struct log_config plain = *c;
+    plain.preallocate = false;
+    return create(folder, base, LOG_STAGE_CLEANED, &plain, out);
+}
+
+static int reopen_index(struct segment *s, struct index_file *x,
+                        int (*open)(struct segment *s, struct index_view *v))
+{
+    struct index_view v;
+    index_file_close(x);
+    x->growable = false;
+    int err = open(s, &v);
+    return err ? err : v.error;
+}
+
+int segment_reopen(struct segment *s)
+{
+    struct file *f;
+    struct txn_entry e;
+    char path[LOG_PATH_MAX];
+    int err = reopen_index(s, &s->offsets, segment_offsets);
+    if (!err)
+        err = reopen_index(s, &s->times, segment_times);
+    if (!err && (err = segment_file(s, &f)) == 0)
+        file_unref(f);
+    if (!err && atomic_load(&s->txns.n) != 0) {
+        segment_path(s, LOG_FILE_TXN, path);
+        int n = txn_index_read(&s->txns, fs_of(s), path, 0, &e, 1);
+        err = n < 0 ? segment_failed(s, LOG_FILE_TXN, n, "open") : 0;
+    }
+    return err;
 }
 
 /* Largest timestamp of the first batch, for the age of the segment. */
@@ -130,6 +173,12 @@ int segment_ready(struct segment *s)
 
 int segment_write(struct segment *s, const void *p, size_t n)
 {
+    struct iovec one = {(void *)(uintptr_t)p, n};
+    return segment_writev(s, &one, 1);
+}
+
+int segment_writev(struct segment *s, struct iovec *iov, int pieces)
+{
     struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
     int64_t at = atomic_load_explicit(&s->size, memory_order_relaxed);
     if (!f) {
@@ -138,7 +187,7 @@ int segment_write(struct segment *s, const void *p, size_t n)
             return failed;
         file_unref(f); /* the segment keeps one */
     }
-    int err = file_pwrite_all(f, p, n, at);
+    int err = file_pwritev_all(f, iov, pieces, at);
     if (!err) {
         atomic_store_explicit(&s->dirty, true, memory_order_relaxed);
         return 0;
@@ -210,6 +259,8 @@ int segment_add_txn(struct segment *s, struct txn_entry e)
     char path[LOG_PATH_MAX];
     segment_path(s, LOG_FILE_TXN, path);
     int err = txn_index_append(&s->txns, fs_of(s), path, e);
+    if (err == -ENOENT && atomic_load(&s->folder->leaving))
+        return -ESTALE;
     /* Unlike an offset entry this one must not be missing: readers would see aborted data. */
     if (err)
         log_dir_fail(s->folder->dir, err, "add to %s", path);
@@ -269,6 +320,23 @@ int segment_sync(struct segment *s, bool all)
         err = sync_index(s, &s->times, LOG_FILE_TIME);
     if (!err)
         err = segment_failed(s, LOG_FILE_TXN, txn_index_sync(&s->txns), "sync");
+    return err;
+}
+
+int segment_set_mtime(struct segment *s, int64_t mtime_ms)
+{
+    char path[LOG_PATH_MAX];
+    struct file *f;
+    int err = 0;
+    for (int kind = LOG_FILE_DATA; kind <= LOG_FILE_TIME && !err; kind++) {
+        segment_path(s, (enum log_file_kind)kind, path);
+        err = fs_open(fs_of(s), path, O_RDWR, &f);
+        if (!err) {
+            err = file_set_mtime(f, mtime_ms);
+            file_unref(f);
+        }
+        err = segment_failed(s, (enum log_file_kind)kind, err, "set the time of");
+    }
     return err;
 }
 

@@ -58,15 +58,12 @@ static struct partition_read nothing_read(void)
 static enum kerr read_slice(struct partition *p, const struct partition_read_args *args,
                             struct arena *a, struct partition_read *out)
 {
-    enum kerr e = log_read(p->log, args->offset, args->max_bytes,
-                           bound_locked(p, args->replica_id, args->isolation), args->min_one,
-                           args->hard_limit, &out->slice);
-    if (e == KERR_NONE && a && args->replica_id < 0 && args->isolation == READ_COMMITTED) {
-        e = log_aborted_txns(p->log, args->offset, &out->slice, a, &out->aborted, &out->aborted_n);
-        if (e != KERR_NONE)
-            file_unref(out->slice.file);
-    }
-    return e;
+    int64_t bound = bound_locked(p, args->replica_id, args->isolation);
+    if (a && args->replica_id < 0 && args->isolation == READ_COMMITTED)
+        return log_read_committed(p->log, args->offset, args->max_bytes, bound, args->min_one,
+                                  args->hard_limit, a, &out->slice, &out->aborted, &out->aborted_n);
+    return log_read(p->log, args->offset, args->max_bytes, bound, args->min_one, args->hard_limit,
+                    &out->slice);
 }
 
 static bool note_follower(struct partition *p, const struct partition_read_args *args, int64_t end)
