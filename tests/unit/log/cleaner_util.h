@@ -7,6 +7,7 @@
 
 #include "log/cleaner_facts.h"
 #include "log/cleaner_work.h"
+#include "log/log_load.h"
 
 struct clean_test {
     struct log_test t;
