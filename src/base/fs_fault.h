@@ -72,8 +72,9 @@ void fs_fault_power_off_at(struct fs_fault *f, uint64_t n);
 
 enum fs_crash {
     FS_CRASH_DROP, /* all unsynced writes and names vanish */
-    FS_CRASH_TEAR  /* of each file's writes, and of all names, a first part chosen by `seed` stays;
+    FS_CRASH_TEAR, /* of each file's writes, and of all names, a first part chosen by `seed` stays;
                       the last write of that part may be cut in its middle */
+    FS_CRASH_KEEP  /* nothing vanishes: only the process has ended, at the power cut */
 };
 /* Puts what is in the folder `dir` into the state that a machine crash would leave. Files in it
  * must be closed: else -EBUSY. 0 or -errno. */

@@ -111,7 +111,7 @@ static int undo_names(struct shadow *s, struct node *dir, enum fs_crash how, uin
         list_push_back(&mine, it);
         n++;
     }
-    uint64_t keep = how == FS_CRASH_TEAR ? below(random, n + 1) : 0;
+    uint64_t keep = how == FS_CRASH_KEEP ? n : how == FS_CRASH_TEAR ? below(random, n + 1) : 0;
     int err = 0;
     for (; n; n--) {
         struct name_undo *u = list_entry(mine.prev, struct name_undo, link);
@@ -153,6 +153,8 @@ static int undo_writes(struct shadow *s, struct node *n, enum fs_crash how, uint
         count++;
     if (how == FS_CRASH_TEAR)
         keep = below(random, count + 1);
+    else if (how == FS_CRASH_KEEP)
+        keep = count;
     char path[PATH_MAX];
     struct file *f;
     shadow_node_path(n, path);

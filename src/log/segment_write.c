@@ -261,6 +261,8 @@ int segment_add_txn(struct segment *s, struct txn_entry e)
     int err = txn_index_append(&s->txns, fs_of(s), path, e);
     if (err == -ENOENT && atomic_load(&s->folder->leaving))
         return -ESTALE;
+    if (s->stage != LOG_STAGE_LIVE && log_error_is_shortage(err))
+        return err; /* nobody sees it yet */
     /* Unlike an offset entry this one must not be missing: readers would see aborted data. */
     if (err)
         log_dir_fail(s->folder->dir, err, "add to %s", path);

@@ -206,8 +206,8 @@ UNUSED_FN static void got_add(struct got *g, const struct batch *b)
     int rc;
     assert_true(batch_crc_ok(b));
     g->batches = realloc(g->batches, (size_t)(g->batches_n + 1) * sizeof(*g->batches));
-    g->batches[g->batches_n] = (struct got_batch){
-        .b = *b, .horizon = cleaner_horizon(b), .first = g->records_n};
+    g->batches[g->batches_n] =
+        (struct got_batch){.b = *b, .horizon = cleaner_horizon(b), .first = g->records_n};
     assert_int_equal(record_iter_open(b, &it), 0);
     while ((rc = record_iter_next(it, &r)) == 1) {
         g->records = realloc(g->records, (size_t)(g->records_n + 1) * sizeof(*g->records));
@@ -237,7 +237,8 @@ UNUSED_FN static struct got read_back(struct log_test *t)
         assert_int_equal(file_pread(f, p, size, 0), size);
         struct batch b;
         size_t at = 0;
-        for (; at < size && batch_decode(p + at, size - at, size - at, &b) == BATCH_OK; at += b.size)
+        for (; at < size && batch_decode(p + at, size - at, size - at, &b) == BATCH_OK;
+             at += b.size)
             got_add(&g, &b);
         assert_int_equal(at, size);
         file_unref(f);
