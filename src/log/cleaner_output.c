@@ -17,7 +17,7 @@ struct cleaner_piece {
 
 void cleaner_output_init(struct cleaner_output *out)
 {
-    *out = (struct cleaner_output){0};
+    *out = (struct cleaner_output){.bytes_max = INT32_MAX};
 }
 
 void cleaner_output_free(struct cleaner_output *out)
@@ -74,7 +74,7 @@ static int64_t base_for(const struct cleaner_output *out, const struct batch *b)
 static int make_room(struct cleaner_output *out, const struct batch *b)
 {
     const struct segment *s = current(out);
-    if (segment_size(s) + (int64_t)(out->queued + b->size) <= INT32_MAX &&
+    if (segment_size(s) + (int64_t)(out->queued + b->size) <= out->bytes_max &&
         b->last_offset - s->base <= INT32_MAX)
         return 0;
     if (segment_size(s) + (int64_t)out->queued == 0) /* no other one would do better */

@@ -16,6 +16,7 @@ struct cleaner_output {
     const struct log_folder *folder;
     const struct log_config *config; /* borrowed until finish */
     int64_t base;                    /* of the first segment */
+    int64_t bytes_max;               /* of a segment: what positions can express; less in tests */
     struct segment **v;              /* made so far, a reference each; the last one is written to */
     int n;
     struct buf built;

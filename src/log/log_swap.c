@@ -118,7 +118,7 @@ static int complete_swaps(struct fs *fs, const char *dir, const struct log_names
         const struct log_file_name *f = &names->v[i];
         if (f->stage != LOG_STAGE_SWAP || f->kind != LOG_FILE_DATA)
             continue;
-        int64_t end = f->base;
+        int64_t end = f->base + 1; /* also an empty one replaces what has its base */
         err = swap_end(fs, dir, f->base, &end);
         lo = f->base < lo ? f->base : lo;
         hi = end > hi ? end : hi;

@@ -29,11 +29,14 @@ static void fill(struct clean_test *c)
     note_checkpoints(&c->t);
 }
 
-static void setup_filled(struct clean_test *c)
+/* many: each group becomes several segments, as if it had too much for one. */
+static void setup_filled(struct clean_test *c, bool many)
 {
     setup_clean(c);
     c->t.config.segment_bytes = 1600;
     log_set_config(c->t.log, &c->t.config);
+    if (many)
+        c->work.out.bytes_max = 200;
     fill(c);
 }
 
@@ -62,17 +65,20 @@ struct sides {
     int old_segments, new_segments;
 };
 
-static void learn(struct sides *s)
+static void learn(struct sides *s, bool many)
 {
     struct clean_test c;
-    setup_filled(&c);
+    setup_filled(&c, many);
     s->old = read_back(&c.t);
     s->old_segments = log_segment_count(c.t.log);
     clean(&c);
     s->new = read_back(&c.t);
     s->new_segments = log_segment_count(c.t.log);
     snprintf(s->new_text, sizeof(s->new_text), "%s", contents(&c));
-    assert_true(s->new_segments > 2 && s->new_segments < s->old_segments);
+    if (many)
+        assert_true(s->new_segments > 5);
+    else
+        assert_true(s->new_segments > 2 && s->new_segments < s->old_segments);
     assert_true(s->new.records_n < s->old.records_n);
     teardown_clean(&c);
 }
@@ -113,10 +119,10 @@ static void any_call_may_fail(void **state)
 {
     struct sides s;
     int failed = 0;
-    learn(&s);
+    learn(&s, false);
     for (uint64_t n = 1;; n++) {
         struct clean_test c;
-        setup_filled(&c);
+        setup_filled(&c, false);
         fs_fault_fail_at(c.t.fault, n, EIO);
         int err = try_clean(&c);
         fs_fault_fail_at(c.t.fault, 0, 0);
@@ -143,10 +149,10 @@ static void any_call_may_fail(void **state)
 static void shortage_leaves_all_as_it_was(void **state)
 {
     struct sides s;
-    learn(&s);
+    learn(&s, false);
     for (int skip = 0;; skip++) {
         struct clean_test c;
-        setup_filled(&c);
+        setup_filled(&c, false);
         fs_fault_add(c.t.fault, (struct fs_fault_rule){
                                     .call = FS_OPEN, .skip = skip, .times = 1, .error = EMFILE});
         int err = try_clean(&c);
@@ -169,10 +175,10 @@ static void shortage_leaves_all_as_it_was(void **state)
 }
 
 /* true: compaction was over before the power went. */
-static bool crash_at(struct sides *s, uint64_t n, enum fs_crash how, uint64_t seed)
+static bool crash_at(struct sides *s, bool many, uint64_t n, enum fs_crash how, uint64_t seed)
 {
     struct clean_test c;
-    setup_filled(&c);
+    setup_filled(&c, many);
     fs_fault_power_off_at(c.t.fault, n);
     bool over = try_clean(&c) == 0;
     if (how != FS_CRASH_KEEP)
@@ -188,32 +194,57 @@ static bool crash_at(struct sides *s, uint64_t n, enum fs_crash how, uint64_t se
     return over;
 }
 
-static void crash_everywhere(enum fs_crash how, int seeds)
+static void crash_everywhere(bool many, enum fs_crash how, int seeds)
 {
     struct sides s;
     bool over = false;
-    learn(&s);
+    learn(&s, many);
     for (uint64_t n = 1; !over; n++)
         for (int seed = 0; seed < seeds; seed++)
-            over = crash_at(&s, n, how, (uint64_t)seed * 1000 + n);
+            over = crash_at(&s, many, n, how, (uint64_t)seed * 1000 + n);
     got_free(&s.old);
     got_free(&s.new);
 }
 
 static void machine_may_lose_what_was_not_synced(void **state)
 {
-    crash_everywhere(FS_CRASH_DROP, 1);
+    crash_everywhere(false, FS_CRASH_DROP, 1);
+    crash_everywhere(true, FS_CRASH_DROP, 1);
 }
 
 static void machine_may_keep_some_of_it(void **state)
 {
     const char *seeds = getenv("LOG_CRASH_SEEDS");
-    crash_everywhere(FS_CRASH_TEAR, seeds ? atoi(seeds) : 3);
+    crash_everywhere(false, FS_CRASH_TEAR, seeds ? atoi(seeds) : 3);
+    crash_everywhere(true, FS_CRASH_TEAR, seeds ? atoi(seeds) : 1);
 }
 
 static void process_may_end_anywhere(void **state)
 {
-    crash_everywhere(FS_CRASH_KEEP, 1);
+    crash_everywhere(false, FS_CRASH_KEEP, 1);
+    crash_everywhere(true, FS_CRASH_KEEP, 1);
+}
+
+/* An empty segment does not tell how far it reaches; what has its base must go all the same. */
+static void an_empty_replacement_is_completed(void **state)
+{
+    struct clean_test c;
+    setup_clean(&c);
+    put_produced(&c, 7, 0, true, &(struct kv){"a", "1", 0}, 1);
+    put_marker(&c, 7, false);
+    roll(&c);
+    assert_int_equal(log_flush(c.t.log), KERR_NONE);
+    note_checkpoints(&c.t);
+    drop_log(&c.t);
+    assert_true(size_of(&c.t, "00000000000000000000.txnindex") > 0);
+    write_file(&c.t, "00000000000000000000.log.swap", "", 0);
+    write_file(&c.t, "00000000000000000000.index.swap", "", 0);
+    write_file(&c.t, "00000000000000000000.timeindex.swap", "", 0);
+    assert_int_equal(try_open(&c.t, false), 0);
+    assert_int_equal(size_of(&c.t, "00000000000000000000.log"), 0);
+    assert_int_equal(size_of(&c.t, "00000000000000000000.txnindex"), -ENOENT);
+    check(&c.t);
+    teardown_clean(&c);
 }
 
 int main(int argc, char **argv)
@@ -224,6 +255,7 @@ int main(int argc, char **argv)
         unit_test(machine_may_lose_what_was_not_synced),
         unit_test(machine_may_keep_some_of_it),
         unit_test(process_may_end_anywhere),
+        unit_test(an_empty_replacement_is_completed),
     };
     /* What a sync saves is the fault layer's business; the disk below need not be slow. */
     if (access("/dev/shm", W_OK) == 0)
