@@ -8,6 +8,7 @@
 #include "base/uv_executor.h"
 #include "controller/controller.h"
 #include "controller/topic_admin.h"
+#include "log/cleaner.h"
 #include "log/log_manager.h"
 #include "metadata/producer_ids.h"
 #include "metadata/registration.h"
@@ -32,6 +33,7 @@ struct broker {
     struct topic_configs *topic_configs;
     atomic_bool deaf; /* notices of settings are passed over: the end is near */
     struct log_manager *logs;
+    struct cleaner *cleaner; /* NULL also when it is switched off */
     struct metadata_cache *metadata;
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;
@@ -61,8 +63,13 @@ struct broker {
 
 /* `why` is static text. @thread any */
 void broker_fatal(struct broker *b, const char *why);
-/* The last step of the start. 0, or -errno with a line in err. */
+/* The last steps of the start. 0, or -errno with a line in err. */
 int broker_start_upkeep(struct broker *b, char *err, size_t err_n);
+int broker_start_cleaner(struct broker *b, char *err, size_t err_n);
+/* The cleaner without its threads: before anybody may delete a log, which waits for it. */
+int broker_make_cleaner(struct broker *b, char *err, size_t err_n);
+/* Other settings are in force. 0 or -errno. @blocks */
+int broker_cleaner_changed(struct broker *b, const struct config *old, const struct config *now);
 /* Takes down what has been made; frees. @blocks */
 void broker_take_down(struct broker *b);
 

@@ -86,6 +86,8 @@ static void stop_upkeep(struct broker *b)
 {
     if (b->upkeep_runs)
         upkeep_stop(b->upkeep);
+    if (b->cleaner)
+        cleaner_stop(b->cleaner);
 }
 
 /* Whoever may still reach the replicas: workers with control requests, flushes and failed dirs, and
@@ -115,6 +117,7 @@ static void close_data(struct broker *b)
 {
     /* A dir that fails while the logs are closed has no replicas left to take offline. */
     replica_manager_free(atomic_exchange(&b->replicas, NULL));
+    cleaner_free(b->cleaner);
     if (b->logs)
         log_manager_close(b->logs);
 }

@@ -57,6 +57,8 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
         rc = conn_limits_apply(now, b->net);
     if (!rc && differs(old, now, "num.io.threads"))
         rc = workers_resize(b->workers, (int)config_int(now, "num.io.threads"));
+    if (!rc)
+        rc = broker_cleaner_changed(b, old, now);
     return rc;
 }
 
