@@ -53,6 +53,12 @@ static void reads_and_writes_at_positions(void **state)
     assert_int_equal(st.size, 100);
     assert_false(st.is_dir);
     assert_true(st.mtime_ms > 1600000000000);
+    static const int64_t times[] = {1700000000123, 0, -1, -1999, 5000};
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        assert_int_equal(file_set_mtime(f, times[i]), 0);
+        assert_int_equal(file_stat(f, &st), 0);
+        assert_int_equal(st.mtime_ms, times[i]);
+    }
     assert_int_equal(file_pwritev_all(f, NULL, 0, 0), 0);
     assert_true(file_pread(f, got, 1, -1) == -EINVAL);
     file_unref(f);

@@ -157,6 +157,7 @@ static void every_call_can_fail(void **state)
     assert_int_equal(file_map(f, 4, true, &q), -ENOSPC);
     assert_int_equal(file_msync(f, p, 4), -ENOSPC);
     assert_int_equal(file_stat(f, &st), -ENOSPC);
+    assert_int_equal(file_set_mtime(f, 0), -ENOSPC);
     assert_int_equal(fs_rename(x.fs, a, b), -ENOSPC);
     assert_int_equal(fs_unlink(x.fs, a), -ENOSPC);
     assert_int_equal(fs_mkdir(x.fs, b), -ENOSPC);
@@ -269,6 +270,32 @@ static void fail_at_visits_each_call_once(void **state)
 }
 
 /* Crashes that drop */
+
+/* The end of a process alone: what was done before the power cut stays, synced or not. */
+static void a_kept_crash_forgets_nothing(void **state)
+{
+    struct fixture x;
+    set_up(&x);
+    on_disk(&x, "a", "0123");
+    struct file *f = open_file(&x, "a", 0);
+    struct file *g = open_file(&x, "new", O_CREAT);
+    put(f, "ab", 0);
+    put(g, "c", 0);
+    file_unref(g);
+    assert_int_equal(fs_rename(x.fs, temp_dir_path(&x.d, "new"), temp_dir_path(&x.d, "renamed")),
+                     0);
+    fs_fault_power_off_at(x.fault, 1);
+    assert_int_equal(file_pwrite_all(f, "z", 1, 3), -EIO);
+    file_unref(f);
+    assert_int_equal(fs_fault_crash(x.fault, x.d.path, FS_CRASH_KEEP, 0), 0);
+    expect(&x, "a", "ab23");
+    expect(&x, "renamed", "c");
+    f = open_file(&x, "a", 0);
+    put(f, "z", 3); /* the power is on again */
+    file_unref(f);
+    expect(&x, "a", "ab2z");
+    tear_down(&x);
+}
 
 static void unsynced_writes_vanish(void **state)
 {
@@ -652,6 +679,7 @@ static void threads_may_use_one_file(void **state)
 
 UNIT_MAIN(unit_test(without_rules_all_goes_through),
           unit_test(rules_choose_by_call_path_and_number), unit_test(every_call_can_fail),
+          unit_test(a_kept_crash_forgets_nothing),
           unit_test(writes_can_be_short_or_stop_in_the_middle), unit_test(a_call_can_be_held_up),
           unit_test(fail_at_visits_each_call_once), unit_test(unsynced_writes_vanish),
           unit_test(unsynced_names_vanish), unit_test(names_of_a_synced_folder_stay),
