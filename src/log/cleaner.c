@@ -1,47 +1,15 @@
+/* cleaner.c - what a cleaner thread does, round by round. */
 #include "log/cleaner.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/logline.h"
-#include "base/thread.h"
 #include "log/cleaner_facts.h"
-#include "log/cleaner_throttle.h"
-#include "log/cleaner_work.h"
+#include "log/cleaner_private.h"
 #include "log/log_manager_private.h"
 #include "log/log_private.h"
-
-/* What a thread's last run was like. */
-struct last_run {
-    double map_fill, seconds;
-    int64_t read, written;
-};
-
-struct cleaner_thread {
-    struct cleaner *cleaner;
-    pthread_t thread;
-    int number;
-    struct cleaner_work work;
-    struct log *log; /* being worked on; written by the thread, under lock */
-    struct last_run last;
-};
-
-struct cleaner {
-    struct cleaner_options o;
-    struct cleaner_thread *threads; /* o.threads, at least one */
-    int threads_n, started;
-
-    pthread_mutex_t lock;
-    pthread_cond_t cond; /* something below, or the state of a log, has changed; monotonic clock */
-    /* lock */
-    bool stopping;
-    struct cleaner_throttle throttle;
-    double max_dirty_percent, max_delay_s;
-    int64_t last_run_ms, logs_cleaned;
-};
 
 /* ---- waiting ---- */
 
@@ -64,8 +32,7 @@ static bool must_end(const struct cleaner *c, const struct log *log)
     return c->stopping || (log && log->cleaning.state == CLEANING_ABORTED);
 }
 
-/* Sleeps, but not longer than until there is a reason to end. Under lock. */
-static void rest(struct cleaner *c, const struct log *log, int64_t ms)
+void cleaner_rest(struct cleaner *c, const struct log *log, int64_t ms)
 {
     enum { DAY_MS = 24 * 3600 * 1000 }; /* far below what a timespec overflows with */
     struct timespec until = deadline_in(ms > DAY_MS ? DAY_MS : ms);
@@ -82,9 +49,9 @@ static bool moved(void *arg, size_t n)
     if (!log_is_compacted(t->log)) /* the policy has changed */
         return false;
     pthread_mutex_lock(&c->lock);
-    int64_t ms = cleaner_throttle_note(&c->throttle, n, clock_mono_ns(c->o.clock));
+    int64_t ms = cleaner_throttle_note(&c->throttle, n, clock_mono_ns(c->clock));
     if (ms > 0)
-        rest(c, t->log, ms);
+        cleaner_rest(c, t->log, ms);
     bool go_on = !must_end(c, t->log);
     pthread_mutex_unlock(&c->lock);
     return go_on && !log_usable(t->log);
@@ -159,7 +126,7 @@ static void look_at(void *arg, struct log *log)
     if (!log_is_compacted(log) || log_usable(log) || !at_rest(s->c, log))
         return;
     int cuts = log_cuts(log);
-    if (cleaner_choose_log(log, clock_wall_ms(s->c->o.clock), &ch))
+    if (cleaner_choose_log(log, clock_wall_ms(s->c->clock), &ch))
         return;
     if (ch.reset) /* it is written down with the next file that is */
         log_set_cleaned(log, ch.first_dirty, cuts);
@@ -178,7 +145,7 @@ static void look_at(void *arg, struct log *log)
 static void choose(struct cleaner *c, struct search *s)
 {
     *s = (struct search){.c = c};
-    log_manager_each(c->o.logs, look_at, s);
+    log_manager_each(c->logs, look_at, s);
     pthread_mutex_lock(&c->lock);
     c->max_dirty_percent = s->max_dirty * 100;
     c->max_delay_s = (double)s->max_overdue_ms / 1000;
@@ -189,7 +156,7 @@ static void choose(struct cleaner *c, struct search *s)
 
 static struct managed_dir *dir_of(struct cleaner *c, const struct log *log)
 {
-    struct managed_dir *md = c->o.logs->dirs;
+    struct managed_dir *md = c->logs->dirs;
     while (md->dir != log->folder.dir)
         md++;
     return md;
@@ -228,11 +195,11 @@ static bool compact(struct cleaner_thread *t, struct search *s)
     struct cleaner *c = t->cleaner;
     struct log *log = s->log;
     struct cleaner_result r;
-    int64_t begin = clock_mono_ns(c->o.clock);
+    int64_t begin = clock_mono_ns(c->clock);
     t->work.moved = moved;
     t->work.arg = t;
     int err = cleaner_work_run(&t->work, log, &s->choice, s->cuts, &r);
-    double seconds = (double)(clock_mono_ns(c->o.clock) - begin) / 1e9;
+    double seconds = (double)(clock_mono_ns(c->clock) - begin) / 1e9;
     if (!err) {
         log_set_cleaned(log, r.end_offset, s->cuts);
         err = managed_dir_write(dir_of(c, log), FILE_CLEANED);
@@ -246,7 +213,7 @@ static bool compact(struct cleaner_thread *t, struct search *s)
     pthread_mutex_lock(&c->lock);
     t->last =
         (struct last_run){r.map_fill, seconds, r.bytes_mapped + r.bytes_before, r.bytes_after};
-    c->last_run_ms = clock_mono_ms(c->o.clock);
+    c->last_run_ms = clock_mono_ms(c->clock);
     c->logs_cleaned += !err;
     pthread_mutex_unlock(&c->lock);
     finish(c, t, log, is_damage(err));
@@ -261,11 +228,11 @@ static void retain(void *arg, struct log *log)
     struct cleaner *c = arg;
     if (!log_is_compacted(log) || !take(c, NULL, log))
         return;
-    log_retention(log, clock_wall_ms(c->o.clock));
+    log_retention(log, clock_wall_ms(c->clock));
     finish(c, NULL, log, false);
 }
 
-static bool round_of(struct cleaner_thread *t)
+bool cleaner_round_of(struct cleaner_thread *t)
 {
     struct cleaner *c = t->cleaner;
     struct search s;
@@ -274,114 +241,13 @@ static bool round_of(struct cleaner_thread *t)
     if (s.log && take(c, t, s.log))
         done = compact(t, &s);
     log_unref(s.log);
-    log_manager_each(c->o.logs, retain, c);
+    log_manager_each(c->logs, retain, c);
     return done;
 }
 
 bool cleaner_round(struct cleaner *c)
 {
-    return round_of(&c->threads[0]);
-}
-
-/* ---- threads ---- */
-
-static void *thread_main(void *arg)
-{
-    struct cleaner_thread *t = arg;
-    struct cleaner *c = t->cleaner;
-    pthread_mutex_lock(&c->lock);
-    while (!c->stopping) {
-        pthread_mutex_unlock(&c->lock);
-        bool done = round_of(t);
-        pthread_mutex_lock(&c->lock);
-        if (!done)
-            rest(c, NULL, c->o.backoff_ms);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return NULL;
-}
-
-static int make_threads(struct cleaner *c)
-{
-    int n = c->o.threads > 0 ? c->o.threads : 1;
-    int64_t map_bytes = c->o.dedupe_bytes / n;
-    c->threads = calloc((size_t)n, sizeof(*c->threads));
-    if (!c->threads)
-        return -ENOMEM;
-    if (map_bytes > INT32_MAX)
-        map_bytes = INT32_MAX;
-    int err = 0;
-    for (; c->threads_n < n && !err; c->threads_n++) {
-        struct cleaner_thread *t = &c->threads[c->threads_n];
-        t->cleaner = c;
-        t->number = c->threads_n;
-        err = cleaner_work_init(&t->work, (size_t)map_bytes, c->o.load_factor,
-                                (size_t)(c->o.io_buffer_bytes / n / 2));
-    }
-    return err;
-}
-
-int cleaner_new(const struct cleaner_options *o, struct cleaner **out)
-{
-    pthread_condattr_t attr;
-    *out = NULL;
-    struct cleaner *c = calloc(1, sizeof(*c));
-    if (!c)
-        return -ENOMEM;
-    c->o = *o;
-    c->last_run_ms = -1;
-    cleaner_throttle_init(&c->throttle, o->max_bytes_per_second, clock_mono_ns(o->clock));
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->cond, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&c->lock, NULL);
-    int err = make_threads(c);
-    if (err) {
-        cleaner_free(c);
-        return err;
-    }
-    o->logs->cleaner = c;
-    *out = c;
-    return 0;
-}
-
-int cleaner_start(struct cleaner *c)
-{
-    int err = 0;
-    while (c->started < c->o.threads && !err) {
-        char name[16];
-        struct cleaner_thread *t = &c->threads[c->started];
-        snprintf(name, sizeof(name), "cleaner-%d", t->number);
-        err = thread_start(name, thread_main, t, &t->thread);
-        c->started += !err;
-    }
-    return err;
-}
-
-void cleaner_stop(struct cleaner *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->stopping = true;
-    pthread_cond_broadcast(&c->cond);
-    pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < c->started; i++)
-        pthread_join(c->threads[i].thread, NULL);
-    c->started = 0;
-}
-
-void cleaner_free(struct cleaner *c)
-{
-    if (!c)
-        return;
-    if (c->o.logs->cleaner == c)
-        c->o.logs->cleaner = NULL;
-    for (int i = 0; i < c->threads_n; i++)
-        cleaner_work_free(&c->threads[i].work);
-    free(c->threads);
-    pthread_cond_destroy(&c->cond);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
+    return cleaner_round_of(&c->crew.v[0]);
 }
 
 /* ---- figures ---- */
@@ -391,8 +257,8 @@ void cleaner_stats(struct cleaner *c, struct cleaner_stats *out)
     int64_t read = 0, written = 0;
     *out = (struct cleaner_stats){0};
     pthread_mutex_lock(&c->lock);
-    for (int i = 0; i < c->threads_n; i++) {
-        const struct last_run *last = &c->threads[i].last;
+    for (int i = 0; i < c->crew.n; i++) {
+        const struct last_run *last = &c->crew.v[i].last;
         if (last->map_fill * 100 > out->max_buffer_utilization_percent)
             out->max_buffer_utilization_percent = last->map_fill * 100;
         if (last->seconds > out->max_clean_time_s)
@@ -425,14 +291,14 @@ static void count_uncleanable(void *arg, struct log *log)
     if (!marked || log->folder.dir != u->dir)
         return;
     u->logs++;
-    if (!cleaner_choose_log(log, clock_wall_ms(u->c->o.clock), &ch))
+    if (!cleaner_choose_log(log, clock_wall_ms(u->c->clock), &ch))
         u->bytes += ch.cleanable_bytes;
 }
 
 void cleaner_uncleanable(struct cleaner *c, const struct log_dir *d, int *logs, int64_t *bytes)
 {
     struct uncleanable u = {.c = c, .dir = d};
-    log_manager_each(c->o.logs, count_uncleanable, &u);
+    log_manager_each(c->logs, count_uncleanable, &u);
     *logs = u.logs;
     *bytes = u.bytes;
 }

@@ -5,7 +5,8 @@
  * retention of the compacted logs; then it looks for the next, or rests.
  *
  * DAMAGE   a log whose data does not read is marked, told in one line, and left alone until the
- * next start; the others go on. THREADS  new, start, stop, free: one. The rest: any. */
+ *          next start; the others go on.
+ * THREADS  new, free: one, and no other call meanwhile. The rest: any. */
 #ifndef LOG_CLEANER_H
 #define LOG_CLEANER_H
 
@@ -29,7 +30,10 @@ struct cleaner_options {
 int cleaner_new(const struct cleaner_options *o, struct cleaner **out);
 /* 0 or -errno; what was started runs on. */
 int cleaner_start(struct cleaner *c);
-/* Ends the threads; what they are at is given up, nothing of it is left. @blocks */
+/* Other numbers and sizes (not other logs): threads that run are ended and others started. When the
+ * sizes will not do all is as before. -errno as of new and start. @blocks like stop */
+int cleaner_set_options(struct cleaner *c, const struct cleaner_options *o);
+/* Ends the threads, for good; what they are at is given up, nothing of it is left. @blocks */
 void cleaner_stop(struct cleaner *c);
 void cleaner_free(struct cleaner *c); /* after stop; NULL is fine */
 

@@ -485,9 +485,9 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported, start_threads,   find_identity,    load_settings,
-        load_logs,       broker_make_cleaner, make_replicas,    make_admin,
-        bind_listeners,  load_quotas,         register_broker,  start_controller,
+        check_supported,     start_threads,        find_identity,   load_settings,
+        load_logs,           broker_make_cleaner,  make_replicas,   make_admin,
+        bind_listeners,      load_quotas,          register_broker, start_controller,
         broker_start_upkeep, broker_start_cleaner,
     };
     *out = NULL;
