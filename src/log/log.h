@@ -123,6 +123,18 @@ void log_end_offset_for_epoch(struct log *log, int32_t epoch, int32_t *found_epo
                               int64_t *end_offset);
 int32_t log_latest_epoch(struct log *log); /* -1 without any */
 
+/* ---- producers ---- */
+struct active_producer {
+    int64_t id;
+    int16_t epoch;
+    int32_t last_sequence; /* -1 = none known */
+    int64_t last_timestamp;
+    int32_t coordinator_epoch; /* -1 = no marker seen */
+    int64_t txn_first_offset;  /* of its open transaction; -1 = none */
+};
+/* Those the log knows of, in no order. Count of *out (in the arena), or -ENOMEM. */
+int log_active_producers(struct log *log, struct arena *a, struct active_producer **out);
+
 /* ---- positions that others move ---- */
 /* Clamped to [log start, log end]; moves the LSO. Returns the value in force. */
 int64_t log_set_high_watermark(struct log *log, int64_t hw);

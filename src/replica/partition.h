@@ -96,6 +96,15 @@ enum kerr partition_offsets_before(struct partition *p, int32_t replica_id, int6
 enum kerr partition_epoch_end(struct partition *p, int32_t current_leader_epoch, int32_t epoch,
                               int32_t *found_epoch, int64_t *end_offset);
 
+/* DeleteRecords. Raises the log start to the offset (PARTITION_HIGH_WATERMARK: to that), which is
+ * then *raised_to; lower is no change. Leader only: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR;
+ * POLICY_VIOLATION when the topic does not delete, OFFSET_OUT_OF_RANGE. @blocks on the epoch file */
+#define PARTITION_HIGH_WATERMARK (-1)
+enum kerr partition_delete_records(struct partition *p, int64_t offset, int64_t *raised_to);
+/* The least log start of the leader and its live followers: all have deleted what is below. Leader
+ * only. */
+enum kerr partition_low_watermark(struct partition *p, int64_t *low);
+
 /* Flushes of the log on a worker, one at a time per partition however many wait: each takes along
  * all appends before it. */
 struct partition_flush { /* the caller's memory until done */

@@ -69,10 +69,12 @@ static enum kerr read_slice(struct partition *p, const struct partition_read_arg
 static bool note_follower(struct partition *p, const struct partition_read_args *args, int64_t end)
 {
     pthread_mutex_lock(&p->marks);
-    remote_replica_fetched(partition_remote_locked(p, args->replica_id), args->offset,
-                           args->fetcher_log_start, end, clock_mono_ms(p->env->clock));
+    struct remote_replica *r = partition_remote_locked(p, args->replica_id);
+    bool start_moved = r->log_start < args->fetcher_log_start;
+    remote_replica_fetched(r, args->offset, args->fetcher_log_start, end,
+                           clock_mono_ms(p->env->clock));
     pthread_mutex_unlock(&p->marks);
-    return partition_advance_locked(p);
+    return partition_advance_locked(p) || start_moved;
 }
 
 enum kerr partition_read(struct partition *p, const struct partition_read_args *args,

@@ -16,15 +16,19 @@ static const struct api_row rows[] = {
     {API_API_VERSIONS, 0, 4, API_BEFORE_AUTH, handle_api_versions},
     {API_CREATE_TOPICS, 0, 7, API_CONTROLLER_ONLY, handle_create_topics},
     {API_DELETE_TOPICS, 0, 6, API_CONTROLLER_ONLY, handle_delete_topics},
+    {API_DELETE_RECORDS, 0, 2, 0, handle_delete_records},
     {API_INIT_PRODUCER_ID, 0, 5, 0, handle_init_producer_id},
     {API_OFFSET_FOR_LEADER_EPOCH, 0, 4, 0, handle_offset_for_leader_epoch},
     {API_DESCRIBE_CONFIGS, 0, 4, 0, handle_describe_configs},
     {API_ALTER_CONFIGS, 0, 2, 0, handle_alter_configs},
+    {API_DESCRIBE_LOG_DIRS, 0, 4, 0, handle_describe_log_dirs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
     {API_INCREMENTAL_ALTER_CONFIGS, 0, 1, 0, handle_incremental_alter_configs},
     {API_DESCRIBE_CLIENT_QUOTAS, 0, 1, 0, handle_describe_client_quotas},
     {API_ALTER_CLIENT_QUOTAS, 0, 1, 0, handle_alter_client_quotas},
     {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
+    {API_DESCRIBE_PRODUCERS, 0, 0, 0, handle_describe_producers},
+    {API_DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0, handle_describe_topic_partitions},
 };
 
 enum { ROWS_N = sizeof(rows) / sizeof(*rows) };

@@ -19,15 +19,19 @@ void handle_find_coordinator(struct request *req);
 void handle_api_versions(struct request *req);
 void handle_create_topics(struct request *req);
 void handle_delete_topics(struct request *req);
+void handle_delete_records(struct request *req);
 void handle_init_producer_id(struct request *req);
 void handle_offset_for_leader_epoch(struct request *req);
 void handle_describe_configs(struct request *req);
 void handle_alter_configs(struct request *req);
+void handle_describe_log_dirs(struct request *req);
 void handle_create_partitions(struct request *req);
 void handle_incremental_alter_configs(struct request *req);
 void handle_describe_client_quotas(struct request *req);
 void handle_alter_client_quotas(struct request *req);
 void handle_describe_cluster(struct request *req);
+void handle_describe_producers(struct request *req);
+void handle_describe_topic_partitions(struct request *req);
 
 /* What an ApiVersions request of a version that is not served gets, in the form of version 0 (which
  * every client can read): UNSUPPORTED_VERSION and the range of this API. */

@@ -40,4 +40,15 @@ static inline int32_t index_set_put(struct index_set *set, uint64_t hash, int32_
     return -1;
 }
 
+/* The same without putting it in. */
+static inline int32_t index_set_find(const struct index_set *set, uint64_t hash, int32_t index,
+                                     bool (*same)(const void *arg, int32_t a, int32_t b),
+                                     const void *arg)
+{
+    for (uint32_t at = (uint32_t)hash & set->mask; set->slots[at]; at = (at + 1) & set->mask)
+        if (same(arg, set->slots[at] - 1, index))
+            return set->slots[at] - 1;
+    return -1;
+}
+
 #endif

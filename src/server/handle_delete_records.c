@@ -1,0 +1,191 @@
+/* handle_delete_records.c - DeleteRecords: the logs' start is raised on a worker, and the answer
+ * waits until all live replicas have followed. */
+#include "protocol/msg/delete_records.h"
+#include "replica/pending.h"
+#include "server/broker.h"
+#include "server/handlers.h"
+#include "server/request.h"
+
+struct delete_slot {
+    struct delete_records_response_partition *out;
+    struct str topic;
+    int64_t offset;              /* asked for */
+    struct partition *partition; /* one reference while it waits */
+    int64_t required;            /* low watermark */
+};
+
+struct delete_op {
+    struct request *req;
+    const struct delete_records_request *in;
+    struct delete_records_response out;
+    struct delete_slot *slots;
+    int n, waiting;
+    struct job job;
+    struct pending pending;
+};
+
+/* ---- waiting ---- */
+
+static void end_slot(struct delete_slot *s, enum kerr error, int64_t low)
+{
+    s->out->error_code = (int16_t)error;
+    s->out->low_watermark = error == KERR_NONE || error == KERR_REQUEST_TIMED_OUT ? low : -1;
+    partition_unref(s->partition);
+    s->partition = NULL;
+}
+
+/* Has it an outcome? */
+static bool look(struct delete_slot *s)
+{
+    int64_t low;
+    enum kerr error = partition_low_watermark(s->partition, &low);
+    if (error == KERR_NONE && low < s->required)
+        return false;
+    end_slot(s, error, low);
+    return true;
+}
+
+static bool slot_changed(struct pending *p, int i)
+{
+    struct delete_op *op = container_of(p, struct delete_op, pending);
+    struct delete_slot *s = &op->slots[i];
+    if (s->partition && look(s))
+        op->waiting--;
+    return op->waiting == 0;
+}
+
+static void finished(struct pending *p, enum pending_end why)
+{
+    struct delete_op *op = container_of(p, struct delete_op, pending);
+    for (int i = 0; i < op->n; i++) {
+        struct delete_slot *s = &op->slots[i];
+        int64_t low;
+        if (!s->partition)
+            continue;
+        partition_low_watermark(s->partition, &low);
+        end_slot(s, KERR_REQUEST_TIMED_OUT, low);
+    }
+    if (why == PENDING_CANCELLED)
+        request_respond_none(op->req);
+    else
+        request_respond(op->req, &op->out);
+}
+
+static void aborted(struct net_request *r)
+{
+    struct delete_op *op = r->user;
+    pending_cancel(&op->pending);
+}
+
+static void wait_for_replicas(struct delete_op *op)
+{
+    size_t n = (size_t)op->n;
+    struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
+    struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
+    if (!watches || !partitions) { /* cannot wait: as if the time were over */
+        finished(&op->pending, PENDING_EXPIRED);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        partitions[i] = op->slots[i].partition;
+    op->req->net->user = op;
+    op->req->net->aborted = aborted;
+    static const struct pending_ops ops = {slot_changed, finished};
+    pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions, op->n,
+                  op->in->timeout_ms);
+}
+
+/* ---- deleting ---- */
+
+static enum kerr delete_one(struct delete_op *op, struct delete_slot *s,
+                            const struct metadata_snapshot *snapshot)
+{
+    enum kerr e;
+    struct topic_partition tp = {s->topic, s->out->partition_index};
+    if (!metadata_partition(snapshot, tp.topic, tp.partition))
+        return KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    if (topic_is_internal(tp.topic))
+        return KERR_INVALID_TOPIC_EXCEPTION;
+    struct partition *p = replica_manager_find(broker_replicas(op->req->broker), tp, &e);
+    if (!p)
+        return e;
+    e = partition_delete_records(p, s->offset, &s->required);
+    if (e == KERR_NONE)
+        s->partition = p;
+    else
+        partition_unref(p);
+    return e;
+}
+
+static void work(struct job *job)
+{
+    struct delete_op *op = container_of(job, struct delete_op, job);
+    const struct metadata_snapshot *s = metadata_acquire(broker_metadata(op->req->broker));
+    for (int i = 0; i < op->n; i++)
+        op->slots[i].out->error_code = (int16_t)delete_one(op, &op->slots[i], s);
+    metadata_release(s);
+}
+
+static void worked(struct job *job)
+{
+    struct delete_op *op = container_of(job, struct delete_op, job);
+    struct broker *b = op->req->broker;
+    for (int i = 0; i < op->n; i++)
+        if (op->slots[i].partition && !look(&op->slots[i]))
+            op->waiting++;
+    if (op->waiting)
+        wait_for_replicas(op);
+    else
+        request_respond(op->req, &op->out);
+    broker_async_end(b);
+}
+
+/* ---- the request ---- */
+
+static bool lay_out(struct delete_op *op)
+{
+    struct arena *a = op->req->arena;
+    int32_t n = op->in->topics.n;
+    for (int32_t t = 0; t < n; t++)
+        op->n += op->in->topics.v[t].partitions.n;
+    delete_records_response_init(&op->out);
+    op->slots = arena_array(a, struct delete_slot, (size_t)op->n);
+    op->out.topics.v = delete_records_response_topic_new(a, n);
+    op->out.topics.n = n;
+    int slot = 0;
+    for (int32_t t = 0; op->slots && op->out.topics.v && t < n; t++) {
+        const struct delete_records_request_topic *from = &op->in->topics.v[t];
+        struct delete_records_response_topic *to = &op->out.topics.v[t];
+        to->name = from->name;
+        to->partitions.v = delete_records_response_partition_new(a, from->partitions.n);
+        to->partitions.n = from->partitions.n;
+        if (!to->partitions.v)
+            return false;
+        for (int32_t i = 0; i < from->partitions.n; i++) {
+            to->partitions.v[i].partition_index = from->partitions.v[i].partition_index;
+            to->partitions.v[i].low_watermark = -1;
+            op->slots[slot++] = (struct delete_slot){.out = &to->partitions.v[i],
+                                                     .topic = from->name,
+                                                     .offset = from->partitions.v[i].offset};
+        }
+    }
+    return op->slots && op->out.topics.v;
+}
+
+void handle_delete_records(struct request *req)
+{
+    struct delete_op *op = arena_new(req->arena, struct delete_op);
+    if (op) {
+        op->req = req;
+        op->in = req->body;
+    }
+    if (!op || !lay_out(op)) {
+        request_no_memory(req);
+        return;
+    }
+    op->job.work = work;
+    op->job.done = worked;
+    op->job.done_on = request_executor(req);
+    broker_async_begin(req->broker);
+    workers_submit(broker_workers(req->broker), &op->job);
+}
