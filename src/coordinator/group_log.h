@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_GROUP_LOG_H
 #define COORDINATOR_GROUP_LOG_H
 
+#include "base/executor.h"
 #include "base/list.h"
 #include "coordinator/group_records.h"
 #include "protocol/errors.h"

@@ -16,8 +16,8 @@ struct record_iter {
     const char *why;       /* after -EBADMSG: for people; static */
 };
 
-/* As record_iter_open, into memory of the caller, all zero but for verify_inner and a body of length
- * 0 whose memory is used again. `cap` bounds the decompressed size. */
+/* As record_iter_open, into memory of the caller, all zero but for verify_inner and a body of
+ * length 0 whose memory is used again. `cap` bounds the decompressed size. */
 int record_iter_init(struct record_iter *it, const struct batch *b, size_t cap);
 /* Also after a failed init. */
 void record_iter_fini(struct record_iter *it);

@@ -53,24 +53,24 @@ enum kerr config_change_look(struct config_change *c)
 
 /* ---- the settings afterwards ---- */
 
-static struct config_pair *find(struct config_list l, struct str name)
+static struct config_pair *find(const struct config_list *l, struct str name)
 {
-    for (int i = 0; i < l.n; i++)
-        if (str_eq(l.v[i].name, name))
-            return &l.v[i];
+    for (int i = 0; i < l->n; i++)
+        if (str_eq(l->v[i].name, name))
+            return &l->v[i];
     return NULL;
 }
 
 static void drop(struct config_list *l, struct str name)
 {
-    struct config_pair *p = find(*l, name);
+    struct config_pair *p = find(l, name);
     if (p)
         *p = l->v[--l->n];
 }
 
 static void put(struct config_list *l, struct str name, struct str value)
 {
-    struct config_pair *p = find(*l, name);
+    struct config_pair *p = find(l, name);
     if (!p)
         p = &l->v[l->n++];
     *p = (struct config_pair){name, value};
@@ -132,7 +132,7 @@ static enum kerr change_list(struct config_change *c, const struct config_op *op
     enum kerr error = list_key(c, op->name, append ? "append" : "subtract", &was);
     if (error != KERR_NONE)
         return error;
-    struct config_pair *p = find(*l, op->name);
+    struct config_pair *p = find(l, op->name);
     struct str old = arena_str(c->arena, p ? p->value : was);
     struct str value = arena_str(c->arena, op->value);
     const char *kept = old.p ? old.p : "", *out = NULL;
@@ -173,7 +173,7 @@ enum kerr config_change_make(struct config_change *c, struct config_list old,
 
 static int64_t number(struct config_list l, const char *name, int64_t otherwise)
 {
-    struct config_pair *p = find(l, str_of(name));
+    struct config_pair *p = find(&l, str_of(name));
     char *text = p ? str_dup(p->value) : NULL;
     int64_t v = text ? strtoll(text, NULL, 10) : otherwise;
     free(text);

@@ -279,7 +279,7 @@ static void everything_but_the_data_can_be_made_anew(void **state)
 {
     struct log_test t;
     struct log_names names;
-    char want[4096] = "", got[4096];
+    char want[4096] = "", got[4096] = "";
     setup(&t);
     t.config.segment_bytes = 1500;
     assert_int_equal(try_create(&t), 0);
