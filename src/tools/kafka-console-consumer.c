@@ -147,6 +147,12 @@ static bool enough(const struct printing *p)
     return p->args->max_messages != TOOL_NOT_GIVEN && p->printed >= p->args->max_messages;
 }
 
+static int reader_gone(void)
+{
+    fputs("Unable to write to standard out, closing consumer.\n", stderr);
+    return 0;
+}
+
 /* Exit status, or -1 to go on. */
 static int print_messages(struct printing *p, const kafka_messages_t *m)
 {
@@ -161,10 +167,7 @@ static int print_messages(struct printing *p, const kafka_messages_t *m)
             tool_log_error("Error processing message, skipping this message: %s", wrong);
     }
     fflush(stdout); /* who watches sees records as they come */
-    if (tool_output_ok())
-        return -1;
-    fputs("Unable to write to standard out, closing consumer.\n", stderr);
-    return 0;
+    return tool_output_ok() ? -1 : reader_gone();
 }
 
 static int run(struct printing *p)
@@ -180,7 +183,7 @@ static int run(struct printing *p)
         if (m) {
             status = print_messages(p, m);
             kafka_messages_free(m);
-        } else if (err == KAFKA_OK && !tool_interrupted()) {
+        } else if (err == KAFKA_OK && !tool_interrupted() && tool_output_ok()) {
             tool_log_error("Error processing message, terminating consumer process: no record "
                            "within %lld ms",
                            (long long)wait);
@@ -188,6 +191,8 @@ static int run(struct printing *p)
         }
         if (tool_interrupted())
             return 0;
+        if (status < 0 && !enough(p) && !tool_output_ok())
+            return reader_gone();
     }
     if (err != KAFKA_OK && err != KAFKA_ERR_WAKEUP) {
         tool_log_error("Error processing message, terminating consumer process: %s: %s",
@@ -215,6 +220,7 @@ int main(int argc, char **argv)
     kafka_conf_t *conf = make_conf(&a);
     reading_open(&p.reading, conf, a.topic, a.include ? a.include : a.whitelist);
     tool_on_interrupt(on_interrupt, &p.reading.consumer);
+    tool_watch_output();
     int status = run(&p);
     tool_end_interrupts();
     status = tool_finish(status);

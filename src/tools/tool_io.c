@@ -28,6 +28,7 @@ static struct {
     void *arg;
 } interrupt = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 static int output_errno;
+static atomic_bool reader_gone;
 
 static void print_line(const char *level, const char *text)
 {
@@ -89,10 +90,11 @@ void tool_start(void)
 
 bool tool_output_ok(void)
 {
-    if (!ferror(stdout))
+    bool failed = ferror(stdout), gone = atomic_load(&reader_gone);
+    if (!failed && !gone)
         return true;
     if (!output_errno)
-        output_errno = errno ? errno : EIO;
+        output_errno = gone ? EPIPE : errno ? errno : EIO;
     return false;
 }
 
@@ -110,6 +112,14 @@ int tool_finish(int status)
 
 /* ---- interrupts ---- */
 
+static void call_interrupt(void)
+{
+    pthread_mutex_lock(&interrupt.lock);
+    if (interrupt.fn)
+        interrupt.fn(interrupt.arg);
+    pthread_mutex_unlock(&interrupt.lock);
+}
+
 static void *wait_for_signal(void *set)
 {
     int sig;
@@ -117,10 +127,7 @@ static void *wait_for_signal(void *set)
     atomic_store(&interrupt.hit, true);
     if (write(interrupt.fd, &(uint64_t){1}, sizeof(uint64_t)) < 0)
         _exit(130);
-    pthread_mutex_lock(&interrupt.lock);
-    if (interrupt.fn)
-        interrupt.fn(interrupt.arg);
-    pthread_mutex_unlock(&interrupt.lock);
+    call_interrupt();
     sigwait(set, &sig);
     _exit(130);
 }
@@ -138,6 +145,29 @@ void tool_on_interrupt(void (*fn)(void *arg), void *arg)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (interrupt.fd < 0 || pthread_create(&thread, NULL, wait_for_signal, &set) != 0)
         tool_die("starting the signal thread failed");
+    pthread_detach(thread);
+}
+
+/* No events are asked for: poll returns when the other end has closed, and not before. */
+static void *wait_for_reader_to_go(void *arg)
+{
+    struct pollfd p = {STDOUT_FILENO, 0, 0};
+    (void)arg;
+    while (poll(&p, 1, -1) < 0)
+        if (errno != EINTR)
+            return NULL;
+    if (p.revents & (POLLERR | POLLHUP)) {
+        atomic_store(&reader_gone, true);
+        call_interrupt();
+    }
+    return NULL;
+}
+
+void tool_watch_output(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_reader_to_go, NULL) != 0)
+        tool_die("starting the thread that watches the output failed");
     pthread_detach(thread);
 }
 

@@ -1,7 +1,8 @@
 /* tool_io.h - a tool's surroundings: what it says on standard error, its standard output, Ctrl-C.
  *
  * Standard output is buffered whole, by lines on a terminal. A reader that goes away (`| head`)
- * ends the tool quietly: SIGPIPE is ignored and the failed write is found by tool_output_ok. */
+ * ends the tool quietly: SIGPIPE is ignored and the failed write is found by tool_output_ok. A tool
+ * that may have nothing to write for long asks for tool_watch_output. */
 #ifndef TOOLS_TOOL_IO_H
 #define TOOLS_TOOL_IO_H
 
@@ -26,6 +27,9 @@ void tool_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretur
  * nothing) at the first one; the second one ends the process at once with 130. Clients' threads
  * take no signals, so it may be called before or after they are made. */
 void tool_on_interrupt(void (*fn)(void *arg), void *arg);
+/* After tool_on_interrupt: its fn is called, too, once the reader of standard output (a pipe, a
+ * socket) has gone; tool_output_ok is false from then on. Files and terminals are no matter. */
+void tool_watch_output(void);
 /* fn is not called any more and not running: what it uses may go. */
 void tool_end_interrupts(void);
 bool tool_interrupted(void);

@@ -199,6 +199,15 @@ class ConsoleTest(ToolTest):
                        ">/dev/full" % t, status=1)
         self.assertIn("No space left", r.err)
 
+    def test_a_reader_that_goes_away_while_nothing_comes(self):
+        t = self.topic()
+        self.produce(t, "1\n2\n3\n")
+        r = self.shell("kafka-console-consumer --bootstrap-server $S --topic %s --from-beginning | head -1" % t)
+        self.assertEqual(r.lines, ["1"])
+        self.assertIn("Unable to write to standard out, closing consumer.", r.err)
+        r = self.shell("kafka-console-consumer --bootstrap-server $S --topic %s | true" % t)
+        self.assertIn("Unable to write to standard out, closing consumer.", r.err)
+
     def test_interrupts(self):
         t = self.topic()
         self.produce(t, "one\n")
