@@ -107,14 +107,14 @@ class StartStopTest(unittest.TestCase):
         with harness.Broker(start=False) as b:
             logs = os.path.join(b.folder, "logs")
             out = os.path.join(logs, "kafkaServer.out")
-            settings = os.path.join(b.folder, "server.properties")
+            settings = os.path.join(b.folder, "override.properties")
             with open(settings, "w") as f:
                 f.write("broker.id=%d\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs=/nowhere\n" % self.NODE)
             env = dict(os.environ, LOG_DIR=logs)
-            p = subprocess.run([harness.program("kafka-server-start.sh"), "-daemon", settings, "--override",
+            p = subprocess.run([harness.program("kafka-server-start.sh"), "-daemon", os.path.basename(settings), "--override",
                                 "log.dirs=" + b.data, "--override", "reserved.broker.max.id=200000"], env=env, timeout=60,
-                               stderr=subprocess.DEVNULL)
-            self.assertEqual(p.returncode, 0)
+                               cwd=b.folder, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
 
             def said(text):
                 def look():
@@ -139,6 +139,7 @@ class StartStopTest(unittest.TestCase):
         self.assertIn("/nowhere/server.properties", r.err)
         r = run_tool("kafka-server-start", "-daemon", "/nowhere/server.properties")
         self.assertEqual(r.status, 1)
+        self.assertIn("/nowhere/server.properties", r.err)
         self.assertEqual(run_tool("kafka-server-start", "--help").status, 0)
         self.assertEqual(run_tool("kafka-server-stop", "--help").status, 0)
         self.assertEqual(run_tool("kafka-server-stop", "--nonsense").status, 1)
