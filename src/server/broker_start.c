@@ -84,8 +84,10 @@ static void store_failed(void *arg, int error)
 static int lock_metadata(struct broker *b, const char *dir, char *err, size_t err_n)
 {
     int rc = fs_mkdir_p(fs_posix(), dir);
-    if (rc)
-        return fail(err, err_n, rc, dir);
+    if (rc) {
+        snprintf(err, err_n, "log.dirs: cannot make the folder %s: %s", dir, strerror(-rc));
+        return rc;
+    }
     if (asprintf(&b->meta_lock_path, "%s/" META_LOCK, dir) < 0) {
         b->meta_lock_path = NULL;
         return fail(err, err_n, -ENOMEM, dir);

@@ -133,7 +133,10 @@ static struct config *read_settings(const struct command_line *line)
     struct config *config;
     char err[1024] = "";
     if (config_load(given, &config, err, sizeof(err)) != 0) {
-        say_fatal("kafkad", "%s%s%s", line->file ? line->file : "", line->file ? ": " : "", err);
+        bool overridden = props_count(line->overrides) > 0;
+        say_fatal("kafkad", "%s%s%s%s%s", line->file ? line->file : "",
+                  line->file && overridden ? " with " : "", overridden ? "--override" : "",
+                  line->file || overridden ? ": " : "", err);
         return NULL;
     }
     return config;

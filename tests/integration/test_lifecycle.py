@@ -52,7 +52,8 @@ class CheckConfig(unittest.TestCase):
         self.assertEqual(self.check("num.partitions=0\n", "--override", "num.partitions=2")[0], 0)
         status, err = self.check("num.partitions=2\n", "--override", "num.partitions=0")
         self.assertEqual(status, 1)
-        self.assertRegex(err, r"FATAL .*Invalid value 0 for configuration num\.partitions: must be .* at least 1")
+        self.assertRegex(err, r"FATAL .* with --override: Invalid value 0 for configuration num\.partitions: "
+                              r"must be .* at least 1")
 
     def test_java_escapes(self):
         self.assertEqual(self.check("num.partitions \\\n   : 3\n")[0], 0)
@@ -194,6 +195,11 @@ class Refused(unittest.TestCase):
                 self.refused(second, first.data, "lock")
             with first.client() as c:
                 self.assertTrue(c.is_open())
+
+    def test_a_folder_that_cannot_be_made(self):
+        with Broker(start=False) as b:
+            b.overrides["log.dirs"] = "/dev/null/data"
+            self.refused(b, "log.dirs: cannot make the folder /dev/null/data: Not a directory")
 
     def test_a_folder_in_use_by_another_as_second_dir(self):
         with Broker() as first:
