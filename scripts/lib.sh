@@ -37,8 +37,11 @@ build_release() {
   [ "${1:-}" = with-tests ] && tests=ON
   # What a build folder was made for once, tests included, stays on: turning it off would only cost time.
   [ -f build/CMakeCache.txt ] && grep -q '^KAFKAD_TESTS:BOOL=ON' build/CMakeCache.txt && tests=ON
+  # A folder made by hand keeps its generator: cmake refuses another one.
+  local generator=(-G Ninja)
+  [ -f build/CMakeCache.txt ] && generator=()
   say "building (build/)"
-  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DKAFKAD_TESTS=$tests >build.log 2>&1 ||
+  cmake -S . -B build "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DKAFKAD_TESTS=$tests >build.log 2>&1 ||
     { cat build.log; die "cmake could not configure"; }
   cmake --build build -j"$(nproc)" >>build.log 2>&1 || { tail -40 build.log; die "build failed (build.log)"; }
 }

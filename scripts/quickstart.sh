@@ -3,9 +3,10 @@
 #
 #   ./scripts/quickstart.sh          build, start one broker, round trip; leaves the broker running
 #   ./scripts/quickstart.sh --once   the same, and ends the broker afterwards
-#   ./scripts/quickstart.sh --stop   ends the broker
+#   ./scripts/quickstart.sh --stop   ends the broker; its data stays, and the next run goes on with it
 #
-# Environment: KAFKAD_PORT (9092), KAFKAD_DATA (./data): the broker's port and folder.
+# Environment: KAFKAD_PORT (9092), KAFKAD_DATA (./data): the broker's port and folder; --stop needs
+# the KAFKAD_DATA of the start.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -17,7 +18,7 @@ topic=quickstart
 at=127.0.0.1:$port
 bin=$root/build/bin
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0"; }
 
 # Is the process of the pid file alive, and ours (kafkad)?
 running() {
@@ -59,7 +60,12 @@ once=no
 case "${1:-}" in
   "") ;;
   --once) once=yes ;;
-  --stop) stop_broker; echo "stopped"; exit 0 ;;
+  --stop)
+    running || die "no broker of $data runs (KAFKAD_DATA names the folder it was started with)"
+    stop_broker
+    echo "stopped"
+    exit 0
+    ;;
   -h | --help) usage; exit 0 ;;
   *) usage >&2; exit 1 ;;
 esac
@@ -96,12 +102,14 @@ fi
 rm -f "$back"
 say "right: $(wc -c <"$file") bytes in, the same bytes out"
 if [ $once = no ]; then
+  stop="./scripts/quickstart.sh --stop"
+  [ "$data" = "$root/data" ] || stop="KAFKAD_DATA=$data $stop"
   cat <<T
 
 The broker runs on (process $(cat "$pid_file"), log in $server_log). Try:
   build/bin/kafka-topics --bootstrap-server $at --list
   build/bin/kafka-console-producer --bootstrap-server $at --topic $topic
   build/bin/kafka-console-consumer --bootstrap-server $at --topic $topic --partition 0 --offset earliest
-  ./scripts/quickstart.sh --stop
+  $stop
 T
 fi
