@@ -205,6 +205,7 @@ bool epoch_cache_cut_start(struct epoch_cache *c, int64_t start)
 void epoch_cache_clear(struct epoch_cache *c)
 {
     pthread_mutex_lock(&c->lock);
+    c->unsaved |= c->n > 0;
     c->n = 0;
     pthread_mutex_unlock(&c->lock);
 }

@@ -73,6 +73,7 @@ static enum kerr check_producers(struct log *log, struct prepared *pr, enum appe
 /* A replica may hand on markers that we cannot read: they change nothing then. */
 static int reserve_replicated(struct log *log, const struct prepared *pr, int from, int to)
 {
+    int markers = 0;
     for (int i = from; i < to; i++) {
         struct txn_marker m;
         const struct txn_marker *marker;
@@ -81,8 +82,9 @@ static int reserve_replicated(struct log *log, const struct prepared *pr, int fr
         if (marker_of(pr, i, &m, &marker) == -ENOMEM ||
             producer_reserve(&log->producers, &pr->batches[i].head, marker))
             return -ENOMEM;
+        markers += marker && m.valid;
     }
-    return 0;
+    return producer_reserve_markers(&log->producers, markers);
 }
 
 /* Transactions and producers after the write. */
@@ -134,9 +136,10 @@ static int make_room(struct log *log, int64_t n, int64_t max_timestamp, int64_t 
     return err;
 }
 
-static bool flush_due(struct log *log)
+/* Are too many of the records below `end` at risk to acknowledge the last of them? */
+static bool flush_due(struct log *log, int64_t end)
 {
-    return log_end_offset(log) - log_recovery_point(log) >= log->config->c.flush_messages;
+    return end - log_recovery_point(log) >= log->config->c.flush_messages;
 }
 
 static void publish(struct log *log, struct segment *active, size_t n, int64_t end)
@@ -172,6 +175,13 @@ static int finish(struct log *log, const struct prepared *pr, int from, int to, 
     return err;
 }
 
+/* Records without epochs come: old ones would mislead. */
+static int forget_epochs(struct log *log)
+{
+    epoch_cache_clear(&log->epochs);
+    return log->epochs.unsaved ? log_save_epochs(log) : 0; /* or a save failed before */
+}
+
 static enum kerr append_as_leader(struct log *log, struct prepared *pr, int32_t leader_epoch,
                                   enum append_origin origin, struct append_info *out)
 {
@@ -183,6 +193,8 @@ static enum kerr append_as_leader(struct log *log, struct prepared *pr, int32_t 
     if (pr->len > (size_t)log->config->c.segment_bytes)
         return KERR_RECORD_LIST_TOO_LARGE;
     code = check_producers(log, pr, origin, out);
+    if (!code && out->duplicate) /* the flush of the first one may still be on its way */
+        out->needs_flush = flush_due(log, out->last_offset + 1);
     if (code || out->duplicate)
         return code;
     int64_t first = log_end_offset(log), last = first + pr->offsets_n - 1;
@@ -192,10 +204,8 @@ static enum kerr append_as_leader(struct log *log, struct prepared *pr, int32_t 
         err = log_failed(
             log, epoch_cache_assign(&log->epochs, log_fs(log), log_path(log), leader_epoch, first),
             "write", EPOCH_FILE_NAME);
-    if (!err && !v2 && epoch_cache_count(&log->epochs)) {
-        epoch_cache_clear(&log->epochs); /* records without epochs: old ones would mislead */
-        err = log_save_epochs(log);
-    }
+    if (!err && !v2)
+        err = forget_epochs(log);
     if (!err)
         err = make_room(log, (int64_t)pr->len, pr->max_timestamp, first, last, &rolled);
     if (err)
@@ -211,7 +221,7 @@ static enum kerr append_as_leader(struct log *log, struct prepared *pr, int32_t 
     out->first_offset = first;
     out->last_offset = last;
     out->log_append_time = log->config->c.log_append_time ? pr->max_timestamp : -1;
-    out->needs_flush = flush_due(log);
+    out->needs_flush = flush_due(log, last + 1);
     out->rolled = rolled;
     return KERR_NONE;
 }
@@ -275,9 +285,8 @@ static int note_epochs(struct log *log, const struct prepared *pr, int from, int
                              epoch_cache_assign(&log->epochs, log_fs(log), log_path(log),
                                                 b->leader_epoch, b->base_offset),
                              "write", EPOCH_FILE_NAME);
-        } else if (epoch_cache_count(&log->epochs)) {
-            epoch_cache_clear(&log->epochs);
-            err = log_save_epochs(log);
+        } else {
+            err = forget_epochs(log);
         }
     }
     return err;
@@ -329,7 +338,7 @@ static enum kerr append_as_follower(struct log *log, struct prepared *pr, struct
         return log_kerr(err);
     out->first_offset = first;
     out->last_offset = pr->batches[pr->batches_n - 1].head.last_offset;
-    out->needs_flush = flush_due(log);
+    out->needs_flush = flush_due(log, out->last_offset + 1);
     out->rolled = rolled;
     return KERR_NONE;
 }

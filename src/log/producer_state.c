@@ -69,7 +69,8 @@ void producer_state_init(struct producer_state *ps)
     hmap_init(&ps->by_id);
     list_init(&ps->open);
     list_init(&ps->unreplicated);
-    ps->spare = NULL;
+    list_init(&ps->spare);
+    ps->spare_n = 0;
 }
 
 void producer_state_free(struct producer_state *ps)
@@ -81,7 +82,8 @@ void producer_state_free(struct producer_state *ps)
     hmap_free(&ps->by_id);
     list_each_safe (it, &ps->unreplicated)
         free(list_entry(it, struct completed_txn, link));
-    free(ps->spare);
+    list_each_safe (it, &ps->spare)
+        free(list_entry(it, struct completed_txn, link));
     producer_state_init(ps);
 }
 
@@ -168,12 +170,25 @@ enum kerr producer_check(const struct producer_state *ps, const struct batch *b,
     return KERR_NONE;
 }
 
+int producer_reserve_markers(struct producer_state *ps, int n)
+{
+    while (ps->spare_n < n) {
+        struct completed_txn *t = calloc(1, sizeof(*t));
+        if (!t)
+            return -ENOMEM;
+        list_init(&t->link);
+        list_push_back(&ps->spare, &t->link);
+        ps->spare_n++;
+    }
+    return 0;
+}
+
 int producer_reserve(struct producer_state *ps, const struct batch *b,
                      const struct txn_marker *marker)
 {
     if (b->producer_id < 0 || (marker && !marker->valid))
         return 0;
-    if (marker && !ps->spare && !(ps->spare = malloc(sizeof(*ps->spare))))
+    if (marker && producer_reserve_markers(ps, 1))
         return -ENOMEM;
     if (find(ps, b->producer_id))
         return 0;
@@ -240,12 +255,12 @@ static bool apply_marker(struct producer_state *ps, struct producer *p, const st
     p->last_timestamp = b->max_timestamp;
     if (p->txn_first_offset < 0) /* an empty transaction leaves no trace */
         return false;
-    struct completed_txn *t = ps->spare;
-    ps->spare = NULL;
-    *t = (struct completed_txn){.producer_id = p->id,
-                                .first_offset = p->txn_first_offset,
-                                .last_offset = b->last_offset,
-                                .aborted = !m->commit};
+    struct completed_txn *t = list_entry(list_pop(&ps->spare), struct completed_txn, link);
+    ps->spare_n--;
+    t->producer_id = p->id;
+    t->first_offset = p->txn_first_offset;
+    t->last_offset = b->last_offset;
+    t->aborted = !m->commit;
     p->txn_first_offset = -1;
     list_remove(&p->open);
     t->last_stable_offset =

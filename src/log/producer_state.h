@@ -49,7 +49,8 @@ struct producer_state {
     struct hmap by_id;
     struct list open;         /* of producer, by first offset */
     struct list unreplicated; /* of completed_txn, in order of their markers */
-    struct completed_txn *spare;
+    struct list spare;        /* of completed_txn, for markers to come */
+    int spare_n;
 };
 
 /* What the record of a control batch says. */
@@ -74,6 +75,8 @@ enum kerr producer_check(const struct producer_state *ps, const struct batch *b,
 /* Memory for applying it. 0 or -ENOMEM. */
 int producer_reserve(struct producer_state *ps, const struct batch *b,
                      const struct txn_marker *marker);
+/* Memory for n markers that are applied one after the other. 0 or -ENOMEM. */
+int producer_reserve_markers(struct producer_state *ps, int n);
 /* The batch is in the log. Offsets are those it got. True with *done filled when a transaction
  * ended with it. */
 bool producer_apply(struct producer_state *ps, const struct batch *b,

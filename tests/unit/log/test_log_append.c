@@ -376,6 +376,56 @@ static void replicated_transactions_are_followed(void **state)
     teardown(&t);
 }
 
+/* One fetch may bring the ends of many transactions. */
+static void one_fetch_may_end_many_transactions(void **state)
+{
+    struct log_test t;
+    struct append_info info;
+    struct buf all = BUF_INIT;
+    setup_log(&t);
+    for (int i = 0; i < 6; i++) {
+        struct records r = produced(1 + i % 2, 0, i / 2, 1, true);
+        r.first_offset = 2 * i;
+        struct buf b = build(&r);
+        buf_put(&all, b.p, b.len);
+        buf_free(&b);
+        assert_int_equal(batch_build_marker(i % 3 == 0, 2 * i + 1, T0, 0, 1 + i % 2, 0, 0, &all),
+                         0);
+    }
+    assert_int_equal(append_bytes(&t, &all, 0, APPEND_REPLICATION, &info), KERR_NONE);
+    buf_free(&all);
+    assert_int_equal(log_end_offset(t.log), 12);
+    log_set_high_watermark(t.log, 12);
+    assert_int_equal(log_last_stable_offset(t.log), 12);
+    assert_int_equal(size_of(&t, "00000000000000000000.txnindex"), 4 * TXN_ENTRY_BYTES);
+    check(&t);
+    teardown(&t);
+}
+
+/* ---- flush.messages ---- */
+
+/* A producer repeats a batch when the answer is late, which may be because its flush is. */
+static void a_repetition_waits_for_the_flush_of_the_first(void **state)
+{
+    struct log_test t;
+    struct append_info info;
+    setup(&t);
+    t.config.flush_messages = 1;
+    assert_int_equal(try_create(&t), 0);
+    struct records r = produced(1, 0, 0, 3, false);
+    assert_int_equal(append_info(&t, &r, &info), KERR_NONE);
+    assert_true(info.needs_flush);
+    assert_int_equal(append_info(&t, &r, &info), KERR_NONE);
+    assert_true(info.duplicate);
+    assert_true(info.needs_flush);
+    assert_int_equal(log_flush(t.log), KERR_NONE);
+    append_many(&t, 1, 1); /* what comes behind it does not matter */
+    assert_int_equal(append_info(&t, &r, &info), KERR_NONE);
+    assert_true(info.duplicate);
+    assert_false(info.needs_flush);
+    teardown(&t);
+}
+
 /* ---- watermark ---- */
 
 static void the_watermark_stays_inside_the_log(void **state)
@@ -412,19 +462,18 @@ static void settings_change_at_the_next_decision(void **state)
     teardown(&t);
 }
 
-UNIT_MAIN(unit_test(gives_offsets_in_order), unit_test(a_new_log_has_kafkas_files),
-          unit_test(leader_epoch_and_append_time_are_in_the_batch),
-          unit_test(a_set_larger_than_a_segment_is_refused),
-          unit_test(nothing_to_append_is_nothing), unit_test(repetitions_answer_what_was_answered),
-          unit_test(a_refused_append_leaves_no_trace),
-          unit_test(transactions_move_the_stable_offset),
-          unit_test(an_open_transaction_survives_a_restart),
-          unit_test(coordinator_batches_need_no_sequence), unit_test(the_topic_id_is_on_disk_first),
-          unit_test(a_follower_keeps_offsets_and_epochs),
-          unit_test(one_fetch_of_many_batches_is_indexed_by_batch),
-          unit_test(offsets_too_far_apart_get_a_new_segment),
-          unit_test(one_fetch_may_need_two_segments),
-          unit_test(offsets_that_do_not_rise_are_corrupt),
-          unit_test(replicated_transactions_are_followed),
-          unit_test(the_watermark_stays_inside_the_log),
-          unit_test(settings_change_at_the_next_decision))
+UNIT_MAIN(
+    unit_test(gives_offsets_in_order), unit_test(a_new_log_has_kafkas_files),
+    unit_test(leader_epoch_and_append_time_are_in_the_batch),
+    unit_test(a_set_larger_than_a_segment_is_refused), unit_test(nothing_to_append_is_nothing),
+    unit_test(repetitions_answer_what_was_answered), unit_test(a_refused_append_leaves_no_trace),
+    unit_test(transactions_move_the_stable_offset),
+    unit_test(an_open_transaction_survives_a_restart),
+    unit_test(coordinator_batches_need_no_sequence), unit_test(the_topic_id_is_on_disk_first),
+    unit_test(a_follower_keeps_offsets_and_epochs),
+    unit_test(one_fetch_of_many_batches_is_indexed_by_batch),
+    unit_test(offsets_too_far_apart_get_a_new_segment), unit_test(one_fetch_may_need_two_segments),
+    unit_test(offsets_that_do_not_rise_are_corrupt),
+    unit_test(replicated_transactions_are_followed), unit_test(one_fetch_may_end_many_transactions),
+    unit_test(a_repetition_waits_for_the_flush_of_the_first),
+    unit_test(the_watermark_stays_inside_the_log), unit_test(settings_change_at_the_next_decision))
