@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "log/log_dir_private.h"
 
 enum {
     FIRST_CHUNK = 4096, /* most partitions never need more */
@@ -276,8 +277,10 @@ int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
         return 0;
     struct file *f, *fresh;
     int err = handle(x, fs, path, &f, &fresh);
-    if (err)
+    if (err) { /* nothing was lost: the next sync has to do it */
+        atomic_store_explicit(&x->dirty, true, memory_order_release);
         return err;
+    }
     struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
     int64_t bytes = (int64_t)atomic_load_explicit(&x->n, memory_order_acquire) * x->entry;
     if (m && m->p && bytes)
@@ -285,5 +288,5 @@ int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
     if (!err)
         err = file_sync(f); /* its size too: a trimmed index must come back trimmed */
     file_unref(fresh);
-    return err;
+    return log_sync_failed(err);
 }

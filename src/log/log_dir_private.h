@@ -63,6 +63,13 @@ static inline bool log_error_is_shortage(int error)
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
+/* What a failed fsync or msync means, whatever it is called: some pages may be lost, and a second
+ * call would not tell. */
+static inline int log_sync_failed(int error)
+{
+    return log_error_is_shortage(error) ? -EIO : error;
+}
+
 /* The folder of one log. It is renamed at most once (to its -delete form). */
 struct log_folder {
     struct log_dir *dir;

@@ -18,7 +18,7 @@ static int sync_snapshot(struct log *log, int64_t offset)
     if (err == -ENOENT) /* gone with its segment */
         return 0;
     if (!err) {
-        err = file_sync(f);
+        err = log_sync_failed(file_sync(f));
         file_unref(f);
     }
     if (err && !log_error_is_shortage(err))
@@ -54,8 +54,11 @@ int log_sync_to(struct log *log, int64_t target)
             err = 0;
     }
     segment_list_unpin(l);
-    if (!err && atomic_exchange(&log->names_dirty, false))
+    if (!err && atomic_exchange(&log->names_dirty, false)) {
         err = log_failed(log, fs_sync_dir(log_fs(log), log_path(log)), "sync", NULL);
+        if (err) /* after a shortage the next flush has to do it */
+            atomic_store(&log->names_dirty, true);
+    }
     if (!err && log_offline(log))
         err = -EIO; /* another thread met the error that ours may have missed */
     if (err)

@@ -17,8 +17,9 @@ static int64_t roll_ms(const struct log_config *c)
 /* By the records' own times where there are any, so that a quiet partition does not roll. */
 static int64_t waited_ms(const struct log *log, const struct segment *s, int64_t max_timestamp)
 {
-    if (s->first_timestamp >= 0)
-        return max_timestamp - s->first_timestamp;
+    int64_t waited;
+    if (s->first_timestamp >= 0) /* timestamps are the clients' and may be anything */
+        return __builtin_sub_overflow(max_timestamp, s->first_timestamp, &waited) ? 0 : waited;
     return clock_wall_ms(log->folder.dir->clock) - s->created_ms;
 }
 

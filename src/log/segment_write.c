@@ -308,12 +308,16 @@ static int sync_index(struct segment *s, struct index_file *x, enum log_file_kin
 int segment_sync(struct segment *s, bool all)
 {
     int err = 0;
-    if (atomic_exchange(&s->dirty, false) || all) {
+    bool dirty = atomic_exchange(&s->dirty, false);
+    if (dirty || all) {
         struct file *f;
         err = segment_file(s, &f);
-        if (err)
+        if (err) { /* after a shortage the next sync has to do it */
+            if (dirty)
+                atomic_store(&s->dirty, true);
             return err;
-        err = segment_failed(s, LOG_FILE_DATA, file_sync(f), "sync");
+        }
+        err = segment_failed(s, LOG_FILE_DATA, log_sync_failed(file_sync(f)), "sync");
         file_unref(f);
     }
     if (!err)
@@ -321,7 +325,7 @@ int segment_sync(struct segment *s, bool all)
     if (!err)
         err = sync_index(s, &s->times, LOG_FILE_TIME);
     if (!err)
-        err = segment_failed(s, LOG_FILE_TXN, txn_index_sync(&s->txns), "sync");
+        err = segment_failed(s, LOG_FILE_TXN, log_sync_failed(txn_index_sync(&s->txns)), "sync");
     return err;
 }
 

@@ -341,6 +341,111 @@ static void a_shortage_of_descriptors_only_fails_the_call(void **state)
     teardown(&t);
 }
 
+/* What a flush could not do for want of descriptors, the next one does: nothing that it was to make
+ * durable is forgotten. The n-th open of the flush fails; false: there are fewer. */
+static bool flush_short_of(int n)
+{
+    struct log_test t;
+    setup(&t);
+    t.config.segment_bytes = 600;
+    t.config.index_interval_bytes = 100;
+    assert_int_equal(try_create(&t), 0);
+    append_many(&t, 10, 1);
+    note_checkpoints(&t);
+    reopen_unclean(&t); /* recovered files are closed, and unsynced */
+    append_many(&t, 10, 1);
+    fs_fault_add(t.fault,
+                 (struct fs_fault_rule){.call = FS_OPEN, .skip = n, .times = 1, .error = EMFILE});
+    bool failed = log_flush(t.log) != KERR_NONE;
+    fs_fault_clear(t.fault);
+    assert_false(log_dir_offline(t.dir));
+    assert_int_equal(log_flush(t.log), KERR_NONE);
+    assert_int_equal(log_recovery_point(t.log), 20);
+    t.recovery_point = 20;
+    drop_log(&t);
+    log_dir_free(t.dir);
+    assert_int_equal(fs_fault_crash(t.fault, t.data, FS_CRASH_DROP, 1), 0);
+    make_dir(&t);
+    assert_int_equal(try_open(&t, false), 0);
+    if (log_end_offset(t.log) != 20)
+        fail_msg("open %d: end %" PRId64, n, log_end_offset(t.log));
+    if (strstr(t.said, "made anew"))
+        fail_msg("open %d: an index did not reach the disk:\n%s", n, t.said);
+    check(&t);
+    teardown(&t);
+    return failed;
+}
+
+static void the_next_flush_makes_up_for_a_shortage(void **state)
+{
+    int n = 0;
+    while (flush_short_of(n))
+        n++;
+    assert_true(n > 3);
+}
+
+/* The same for the names of new segments: opening the folder takes a descriptor, too. */
+static void the_next_flush_syncs_the_folder_again(void **state)
+{
+    struct log_test t;
+    setup(&t);
+    t.config.segment_bytes = 600;
+    assert_int_equal(try_create(&t), 0);
+    append_many(&t, 20, 1);
+    fs_fault_add(t.fault, (struct fs_fault_rule){.call = FS_SYNC_DIR, .times = 1, .error = EMFILE});
+    assert_int_equal(log_flush(t.log), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_recovery_point(t.log), 0);
+    uint64_t before = fs_fault_count(t.fault, FS_SYNC_DIR);
+    assert_int_equal(log_flush(t.log), KERR_NONE);
+    assert_int_equal(fs_fault_count(t.fault, FS_SYNC_DIR), before + 1);
+    assert_int_equal(log_recovery_point(t.log), 20);
+    teardown(&t);
+}
+
+/* Records of an old format end the epochs; until the file says so they would mislead the next life.
+ */
+static void epochs_that_ended_are_gone_from_the_file(void **state)
+{
+    struct log_test t;
+    struct append_info info;
+    setup_log(&t);
+    assert_int_equal(replicate(&t, 0, 1, 3), KERR_NONE);
+    struct records r = records_of(1);
+    r.o.magic = 1;
+    r.first_offset = 1;
+    struct buf b = build(&r);
+    fs_fault_add(t.fault,
+                 (struct fs_fault_rule){
+                     .call = FS_OPEN, .path = "*leader-epoch*", .times = 1, .error = EMFILE});
+    assert_int_equal(append_bytes(&t, &b, 0, APPEND_REPLICATION, &info), KERR_KAFKA_STORAGE_ERROR);
+    assert_false(log_dir_offline(t.dir));
+    assert_int_equal(append_bytes(&t, &b, 0, APPEND_REPLICATION, &info), KERR_NONE);
+    buf_free(&b);
+    fs_fault_clear(t.fault);
+    reopen_clean(&t);
+    assert_int_equal(log_latest_epoch(t.log), -1);
+    teardown(&t);
+}
+
+/* An fsync that failed has failed, whatever the error: pages may be lost. */
+static void a_failed_sync_is_never_a_shortage(void **state)
+{
+    static const enum fs_call calls[] = {FS_SYNC, FS_MSYNC};
+    for (int i = 0; i < 2; i++) {
+        struct log_test t;
+        setup(&t);
+        t.config.index_interval_bytes = 0;
+        assert_int_equal(try_create(&t), 0);
+        append_many(&t, 3, 1);
+        fs_fault_add(t.fault,
+                     (struct fs_fault_rule){.call = calls[i], .times = 1, .error = ENOMEM});
+        assert_int_equal(log_flush(t.log), KERR_KAFKA_STORAGE_ERROR);
+        assert_true(log_dir_offline(t.dir));
+        fs_fault_clear(t.fault);
+        teardown(&t);
+    }
+}
+
 /* Part of a write is taken back: whoever looks at the file before a restart sees whole batches. */
 static void a_short_write_is_cut_back(void **state)
 {
@@ -373,4 +478,7 @@ UNIT_MAIN(unit_test(a_leader_with_io_errors), unit_test(a_leader_on_a_full_disk)
           unit_test(every_failure_of_deleting), unit_test(every_failure_of_a_recovery),
           unit_test(a_read_error_takes_the_dir_offline),
           unit_test(a_shortage_of_descriptors_only_fails_the_call),
-          unit_test(a_short_write_is_cut_back))
+          unit_test(a_short_write_is_cut_back), unit_test(the_next_flush_makes_up_for_a_shortage),
+          unit_test(the_next_flush_syncs_the_folder_again),
+          unit_test(epochs_that_ended_are_gone_from_the_file),
+          unit_test(a_failed_sync_is_never_a_shortage))

@@ -266,6 +266,26 @@ static void left_over_files_are_replaced(void **state)
     teardown(&t);
 }
 
+/* A client may send any timestamp: no arithmetic with it may overflow. */
+static void timestamps_far_apart_are_no_age(void **state)
+{
+    static const int64_t odd[] = {INT64_MIN, INT64_MIN + 1, -2, 0};
+    struct log_test t;
+    setup_log(&t);
+    append_many(&t, 1, 1);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        struct records r = records_of(1);
+        struct append_info info;
+        r.timestamp = odd[i];
+        r.first_offset = log_end_offset(t.log);
+        struct buf b = build(&r);
+        assert_int_equal(append_bytes(&t, &b, 0, APPEND_REPLICATION, &info), KERR_NONE);
+        buf_free(&b);
+        assert_false(info.rolled);
+    }
+    teardown(&t);
+}
+
 static void an_append_says_that_it_rolled(void **state)
 {
     struct log_test t;
@@ -287,4 +307,5 @@ UNIT_MAIN(unit_test(index_rule_example), unit_test(by_size), unit_test(by_time_o
           unit_test(without_times_by_the_clock), unit_test(compaction_lag_shortens_the_time),
           unit_test(jitter_makes_it_earlier_only), unit_test(by_full_indexes),
           unit_test(by_indexes_that_hold_nothing), unit_test(preallocated_files_are_cut_when_done),
-          unit_test(left_over_files_are_replaced), unit_test(an_append_says_that_it_rolled))
+          unit_test(left_over_files_are_replaced), unit_test(an_append_says_that_it_rolled),
+          unit_test(timestamps_far_apart_are_no_age))
