@@ -2,7 +2,7 @@
  *
  * One job at a time is on its way for a partition, so that many producers waiting for one slow disk
  * take one worker, not all. A flush covers what was appended before it began; who came later is
- * served by the next round. */
+ * served by the next round, which is a job of its own. */
 #include "replica/partition_private.h"
 
 static void flush_told(struct task *t)
@@ -11,16 +11,28 @@ static void flush_told(struct task *t)
     f->done(f);
 }
 
+/* Is the wait over after a flush? Under flush_lock, so that the log ends behind all that was
+ * appended before the flush was asked for. */
+static bool is_over(struct partition_flush *f, const struct log *log, enum kerr error)
+{
+    f->error = error;
+    if (error != KERR_NONE || f->up_to <= log_recovery_point(log))
+        return true;
+    if (f->up_to <= log_end_offset(log))
+        return false;
+    f->error = KERR_NOT_LEADER_OR_FOLLOWER; /* cut off meanwhile: no flush gets there */
+    return true;
+}
+
 /* Takes off those whose wait is over; false: none is left and nothing more was asked for, so the
  * job has ended. */
-static bool settle(struct partition *p, int64_t reached, enum kerr error, struct list *over)
+static bool settle(struct partition *p, const struct log *log, enum kerr error, struct list *over)
 {
     pthread_mutex_lock(&p->flush_lock);
     list_each_safe (it, &p->flushes) {
         struct partition_flush *f = list_entry(it, struct partition_flush, link);
-        if (error == KERR_NONE && f->up_to > reached)
+        if (!is_over(f, log, error))
             continue;
-        f->error = error;
         list_remove(it);
         list_push_back(over, it);
     }
@@ -31,24 +43,25 @@ static bool settle(struct partition *p, int64_t reached, enum kerr error, struct
     return more;
 }
 
+/* One round. Who came meanwhile waits for another one behind the workers' other jobs: a busy
+ * partition must not keep a worker. */
 static void flush_work(struct job *job)
 {
     struct partition *p = container_of(job, struct partition, flush_job);
-    bool more;
-    do {
-        struct log *log = partition_log(p);
-        enum kerr e = log ? log_flush(log) : KERR_KAFKA_STORAGE_ERROR;
-        int64_t reached = log ? log_recovery_point(log) : -1;
-        if (log)
-            log_unref(log);
-        struct list over = LIST_INIT(over);
-        more = settle(p, reached, e, &over);
-        for (struct list *it; (it = list_pop(&over)) != NULL;) {
-            struct partition_flush *f = list_entry(it, struct partition_flush, link);
-            executor_post(f->done_on, &f->task);
-        }
-    } while (more);
-    partition_unref(p);
+    struct log *log = partition_log(p);
+    enum kerr e = log ? log_flush(log) : KERR_KAFKA_STORAGE_ERROR;
+    struct list over = LIST_INIT(over);
+    bool more = settle(p, log, e, &over);
+    if (log)
+        log_unref(log);
+    for (struct list *it; (it = list_pop(&over)) != NULL;) {
+        struct partition_flush *f = list_entry(it, struct partition_flush, link);
+        executor_post(f->done_on, &f->task);
+    }
+    if (more)
+        workers_submit(p->flush_workers, &p->flush_job);
+    else
+        partition_unref(p);
 }
 
 static void start_locked(struct partition *p, struct workers *w)
@@ -56,6 +69,7 @@ static void start_locked(struct partition *p, struct workers *w)
     if (p->flush_running)
         return;
     p->flush_running = true;
+    p->flush_workers = w;
     partition_ref(p);
     p->flush_job.work = flush_work;
     p->flush_job.done = NULL;

@@ -69,6 +69,7 @@ struct partition {
     pthread_mutex_t flush_lock;
     struct list flushes;
     struct job flush_job;
+    struct workers *flush_workers; /* where it runs */
     bool flush_running, flush_again;
 
     pthread_mutex_t waiters_lock;

@@ -542,6 +542,83 @@ static void flushes_are_gathered(void **state)
     bench_close(&b);
 }
 
+/* The log was cut below what a flush should reach: it ends, with the error of a leader that lost
+ * its records. */
+static void a_flush_above_the_end_of_the_log_ends(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct partition *p = bench_leader(&b, NUMBERS(1));
+    bench_append(&b, p, 5, 1, NULL);
+    struct log *log = partition_log(p);
+    assert_int_equal(log_truncate_to(log, 3), KERR_NONE);
+    struct told_flush f[2] = {
+        {.f = {.done = flush_told, .done_on = sim_executor_ex(b.sim), .up_to = 5}},
+        {.f = {.done = flush_told, .done_on = sim_executor_ex(b.sim), .up_to = 3}}};
+    for (int i = 0; i < 2; i++)
+        partition_flush(p, b.workers, &f[i].f);
+    for (int i = 0; i < 10; i++)
+        sim_executor_step(b.sim);
+    assert_int_equal(f[0].told, 1);
+    assert_int_equal(f[0].f.error, KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(f[1].told, 1);
+    assert_int_equal(f[1].f.error, KERR_NONE);
+    log_unref(log);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* A partition whose producers never pause: each flush finds one more to do. */
+struct busy {
+    struct bench *b;
+    struct partition *p;
+    struct told_flush f[4];
+    int n;
+    struct job other; /* another job of the workers */
+    int asked_before_other;
+};
+
+static void look_at_busy(struct job *job)
+{
+    struct busy *y = container_of(job, struct busy, other);
+    y->asked_before_other = y->n;
+}
+
+static void ask_for_one_more(void *arg)
+{
+    struct busy *y = arg;
+    if (y->n == 4)
+        return;
+    struct partition_flush *f = &y->f[y->n++].f;
+    bench_append(y->b, y->p, 1, 1, NULL);
+    *f = (struct partition_flush){
+        .done = flush_told, .done_on = sim_executor_ex(y->b->sim), .up_to = y->n};
+    partition_flush(y->p, y->b->workers, f);
+}
+
+static void a_busy_partition_lets_others_flush(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct busy y = {.b = &b, .p = bench_leader(&b, NUMBERS(1))};
+    fs_fault_add(
+        b.fault,
+        (struct fs_fault_rule){
+            .call = FS_SYNC, .path = "*.log", .times = -1, .before = ask_for_one_more, .arg = &y});
+    y.other.work = look_at_busy;
+    ask_for_one_more(&y);
+    workers_submit(b.workers, &y.other);
+    sim_executor_drain(b.sim);
+    assert_int_equal(y.asked_before_other, 2); /* one round, not all */
+    fs_fault_clear(b.fault);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(y.f[i].told, 1);
+        assert_int_equal(y.f[i].f.error, KERR_NONE);
+    }
+    partition_unref(y.p);
+    bench_close(&b);
+}
+
 static void failed_flush_tells_all_and_takes_the_dir_offline(void **state)
 {
     struct bench b;
@@ -584,4 +661,6 @@ UNIT_MAIN(unit_test(leader_alone_commits_at_once), unit_test(epochs_of_requests_
           unit_test(divergence_is_told_instead_of_records), unit_test(epoch_ends_follow_the_log),
           unit_test(latest_waits_for_the_high_watermark_of_the_epoch),
           unit_test(waiters_are_woken_by_whatever_moves), unit_test(flushes_are_gathered),
+          unit_test(a_flush_above_the_end_of_the_log_ends),
+          unit_test(a_busy_partition_lets_others_flush),
           unit_test(failed_flush_tells_all_and_takes_the_dir_offline))
