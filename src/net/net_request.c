@@ -41,6 +41,7 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     r->arena.cap = limits->arena_cap;
     r->aborted = NULL;
     r->user = NULL;
+    r->gone = false;
     r->state = REQUEST_IN_WORK;
     chain_init(&r->answer);
     list_init(&r->link);
@@ -101,6 +102,7 @@ void request_abort(struct net_request *r)
         return;
     }
     r->state = REQUEST_ABORTED;
+    r->gone = true;
     void (*aborted)(struct net_request *) = r->aborted;
     r->aborted = NULL;
     if (aborted)

@@ -39,6 +39,8 @@ struct net_request {
      * be finished by one of the calls below (also from in here). */
     void (*aborted)(struct net_request *r);
     void *user;
+    bool
+        gone; /* the connection closed before the answer: who begins to wait only now is not told */
     /* private to net */
     struct list link;
     struct chain answer;

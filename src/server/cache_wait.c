@@ -60,7 +60,7 @@ static void connection_closed(struct net_request *net)
 
 void cache_wait_start(struct cache_wait *w, int64_t timeout_ms)
 {
-    if (timeout_ms <= 0) {
+    if (timeout_ms <= 0 || w->req->net->gone) {
         w->done(w);
         return;
     }

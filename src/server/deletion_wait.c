@@ -82,6 +82,10 @@ static void connection_closed(struct net_request *net)
 void deletion_wait_start(struct deletion_wait *w, int64_t timeout_ms)
 {
     struct executor *ex = request_executor(w->req);
+    if (w->req->net->gone) {
+        w->done(w);
+        return;
+    }
     timer_init(&w->deadline, too_late);
     timer_init(&w->pause, read_again);
     w->watch = (struct store_watch){

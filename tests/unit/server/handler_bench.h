@@ -248,6 +248,7 @@ static UNUSED void call(struct broker *b, struct call *c, int16_t key, int versi
 static UNUSED void disconnect(struct call *c)
 {
     assert_int_equal(c->how, WAITING);
+    c->net.gone = true;
     if (c->net.aborted)
         c->net.aborted(&c->net);
 }

@@ -467,6 +467,30 @@ static void client_that_left_is_not_waited_for(void **state)
     broker_close(&b);
 }
 
+/* It left before the wait for replicas began: while its records were flushed. */
+static void client_that_left_during_the_flush_is_not_waited_for(void **state)
+{
+    struct broker b;
+    struct produce p;
+    struct call c;
+    broker_open(&b);
+    b.bench.config.flush_messages = 1;
+    struct partition *t = bench_leader(&b.bench, NUMBERS(1, 2));
+    produce_init(&p, 9, -1);
+    p.body.timeout_ms = INT32_MAX;
+    put(&p, "t", 0, 2, 10);
+    send_produce(&b, &c, &p);
+    disconnect(&c);
+    assert_int_equal(c.how, WAITING);
+    drain(&b);
+    assert_int_equal(c.how, NO_ANSWER);
+    assert_int_equal(atomic_load(&t->waiters_n), 0);
+    call_free(&c);
+    produce_free(&p);
+    partition_unref(t);
+    broker_close(&b);
+}
+
 /* ---- large compressed batches ---- */
 
 /* One gzip batch of `size` random bytes for t-0. */
@@ -652,7 +676,9 @@ UNIT_MAIN(unit_test(every_version_appends), unit_test(offsets_are_given_where_th
           unit_test(acks_all_times_out_with_the_data_in_place),
           unit_test(acks_all_ends_when_leadership_or_isr_is_lost),
           unit_test(too_small_an_isr_refuses_acks_all_only),
-          unit_test(client_that_left_is_not_waited_for), unit_test(order_of_a_connection_is_kept),
+          unit_test(client_that_left_is_not_waited_for),
+          unit_test(client_that_left_during_the_flush_is_not_waited_for),
+          unit_test(order_of_a_connection_is_kept),
           unit_test(large_batches_wait_for_replicas_and_flushes_like_others),
           unit_test(flush_comes_before_the_answer),
           unit_test(fewer_than_flush_messages_may_be_at_risk),
