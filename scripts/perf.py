@@ -92,7 +92,8 @@ class Run:
         before = cpu_seconds(self.target.pid)
         out = self.tool("kafka-producer-perf-test", "--topic", topic, "--num-records", str(n), "--record-size", str(record),
                         "--throughput", str(throughput), "--producer-props", f"bootstrap.servers={self.target.address}",
-                        f"batch.size={CHUNK}", "acks=1", "buffer.memory=67108864", *props)
+                        f"batch.size={CHUNK}", "acks=1", "buffer.memory=67108864", *props,
+                        "--latency-decimals", "3")
         cpu = cpu_seconds(self.target.pid) - before
         last = out.strip().splitlines()[-1]
         m = re.search(r"([\d.]+) records/sec \(([\d.]+) MB/sec\).*?([\d.]+) ms 50th, ([\d.]+) ms 95th, ([\d.]+) ms 99th, "
@@ -145,7 +146,8 @@ def e2e_latency(run, size):
     run.topic("e2e-latency")
     n = 2000 if run.args.quick else 20000
     before = cpu_seconds(run.target.pid)
-    out = run.tool("kafka-e2e-latency", run.target.address, "e2e-latency", str(n), "1", "1024")
+    out = run.tool("kafka-e2e-latency", run.target.address, "e2e-latency", str(n), "1", "1024", "--latency-decimals",
+                   "3")
     cpu = cpu_seconds(run.target.pid) - before
     m = re.search(r"Percentiles: 50th = ([\d.]+), 99th = ([\d.]+), 99.9th = ([\d.]+)", out)
     p50, p99, p999 = map(float, m.groups())

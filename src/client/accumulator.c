@@ -125,7 +125,7 @@ static struct bytes bytes_of(const void *p, size_t n)
     return p ? (struct bytes){p, (int32_t)n} : BYTES_NULL;
 }
 
-enum { HEADERS_ON_STACK = 32 };
+enum { HEADERS_ON_STACK = 32, RESERVE_FROM = 8192, RESERVE_MOST = 1 << 20 };
 
 /* The record's headers in the builder's form, in `small` or malloc'ed. NULL without memory. */
 static struct record_header *convert_headers(const kafka_record_t *r, struct record_header *small)
@@ -147,7 +147,8 @@ size_t accumulator_record_size(const kafka_record_t *r)
     return n;
 }
 
-static kafka_err_t add_record(struct pbatch *b, const kafka_record_t *r, int64_t timestamp)
+static kafka_err_t add_record(struct pbatch *b, const kafka_record_t *r, int64_t timestamp,
+                              size_t batch_size)
 {
     struct record_header small[HEADERS_ON_STACK];
     struct record_header *headers = convert_headers(r, small);
@@ -157,6 +158,11 @@ static kafka_err_t add_record(struct pbatch *b, const kafka_record_t *r, int64_t
                                bytes_of(r->value, r->value_len), headers, (int)r->headers_n);
     if (headers != small)
         free(headers);
+    if (rc == 0 && !b->reserved && b->thunks_n > 0 &&
+        batch_builder_size(b->builder) >= RESERVE_FROM) {
+        b->reserved = true; /* a partition with traffic: the rest of the batch will come, too */
+        batch_builder_reserve(b->builder, batch_size < RESERVE_MOST ? batch_size : RESERVE_MOST);
+    }
     return rc < 0 ? KAFKA_ERR_NO_MEMORY : KAFKA_OK;
 }
 
@@ -188,7 +194,8 @@ kafka_err_t accumulator_append(kafka_producer_t *p, struct pqueue *q, const kafk
     bool made = !b;
     if (made && !(b = pbatch_new(p, q)))
         return KAFKA_ERR_NO_MEMORY;
-    kafka_err_t err = reserve_thunk(b) ? add_record(b, r, timestamp) : KAFKA_ERR_NO_MEMORY;
+    kafka_err_t err =
+        reserve_thunk(b) ? add_record(b, r, timestamp, p->batch_size) : KAFKA_ERR_NO_MEMORY;
     if (err != KAFKA_OK) {
         if (made)
             pbatch_free(b);

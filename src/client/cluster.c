@@ -238,6 +238,14 @@ struct peer_response *node_keep_response(struct node *n)
     return peer_keep_response(n->peer);
 }
 
+void node_recycle_response(struct node *n, struct peer_response *r)
+{
+    if (n->peer)
+        peer_recycle_response(n->peer, r);
+    else
+        peer_response_free(r);
+}
+
 kafka_err_t client_err_of_status(int status)
 {
     switch (status) {

@@ -67,6 +67,8 @@ int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg);
 /* Within a callback with a response: see peer_keep_response. */
 struct peer_response *node_keep_response(struct node *n);
+/* See peer_recycle_response. */
+void node_recycle_response(struct node *n, struct peer_response *r);
 /* Client error of a peer status (-errno). */
 kafka_err_t client_err_of_status(int status);
 /* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. */

@@ -40,6 +40,7 @@ static void consumer_free(kafka_consumer_t *c)
     while (!list_empty(&c->parts))
         cpart_unref(list_entry(list_pop(&c->parts), struct cpart, link));
     hmap_free(&c->by_name);
+    spent_close(c->spent);
     pthread_cond_destroy(&c->news);
     pthread_mutex_destroy(&c->lock);
     kafka_conf_free(c->conf);
@@ -56,7 +57,9 @@ kafka_consumer_t *kafka_consumer_new(const kafka_conf_t *conf, char *err, size_t
     list_init(&c->parts);
     hmap_init(&c->by_name);
     c->conf = client_conf_copy(conf);
-    if (!c->conf || client_conf_check(c->conf, SCOPE_CONSUMER, err, err_n) != KAFKA_OK) {
+    c->spent = spent_new();
+    if (!c->conf || !c->spent ||
+        client_conf_check(c->conf, SCOPE_CONSUMER, err, err_n) != KAFKA_OK) {
         consumer_free(c);
         return NULL;
     }

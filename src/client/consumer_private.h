@@ -22,10 +22,22 @@ enum cpart_state {
     CPART_FETCH, /* has a position */
 };
 
+/* Where the memory of answers waits to be used again, once its records are read. It may outlive the
+ * consumer, as messages do. */
+enum { SPENT_MAX = 4 };
+struct spent_answers {
+    atomic_int refs; /* the consumer's and one per fetch_memory */
+    pthread_mutex_t lock;
+    bool closed;
+    struct peer_response *v[SPENT_MAX]; /* owned */
+    int n;
+};
+
 /* The memory of one Fetch answer, which the records of all its partitions lie in. */
 struct fetch_memory {
     atomic_int refs;
-    struct peer_response *response; /* owned */
+    struct peer_response *response; /* owned; NULL: none yet */
+    struct spent_answers *spent;    /* one reference */
 };
 
 /* Records of one partition as one answer brought them; shared by the queue and the message sets
@@ -97,6 +109,8 @@ struct kafka_consumer {
     struct timer timer;
     struct list fetches; /* under way */
     bool closing;
+
+    struct spent_answers *spent; /* one reference */
 };
 
 enum { CPART_QUEUE_MAX = 2 }; /* answers kept per partition: one being read, one ahead */
@@ -120,6 +134,15 @@ struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_resp
  * negative: the rest of the set cannot be read, minus a protocol error or a kafka_err_t. */
 int fetched_next(struct fetched *f, bool check_crcs, struct record *r, const struct batch **head);
 void fetched_unref(struct fetched *f);
+
+/* spent_answers.c */
+struct spent_answers *spent_new(void); /* NULL without memory */
+/* The consumer's reference; what waits is freed. NULL is fine. */
+void spent_close(struct spent_answers *s);
+/* Without a response yet. NULL without memory. */
+struct fetch_memory *fetch_memory_new(struct spent_answers *s);
 void fetch_memory_unref(struct fetch_memory *m);
+/* One that waits, or NULL. Returns owned. */
+struct peer_response *spent_take(struct spent_answers *s);
 
 #endif

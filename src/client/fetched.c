@@ -6,14 +6,6 @@
 #include "protocol/errors.h"
 #include "protocol/msg/fetch.h"
 
-void fetch_memory_unref(struct fetch_memory *m)
-{
-    if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
-        return;
-    peer_response_free(m->response);
-    free(m);
-}
-
 static bool copy_aborted(struct fetched *f, const struct fetch_response_partition *r)
 {
     if (r->aborted_transactions.n <= 0)

@@ -317,18 +317,14 @@ static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memo
 /* The answer's memory becomes ours with the first partition that has records. */
 static struct fetch_memory *keep_memory(struct fetch_send *s, struct fetch_memory **memory)
 {
-    struct fetch_memory *m = *memory;
-    if (m)
-        return m;
-    m = calloc(1, sizeof *m);
+    if (*memory)
+        return *memory;
+    struct fetch_memory *m = fetch_memory_new(s->c->spent);
     if (m && !(m->response = node_keep_response(s->node))) {
-        free(m);
+        fetch_memory_unref(m);
         m = NULL;
     }
-    if (m)
-        atomic_init(&m->refs, 1);
-    *memory = m;
-    return m;
+    return *memory = m;
 }
 
 static void on_fetched(void *arg, int status, int version, const void *response)
@@ -433,6 +429,8 @@ static void send_off(struct fetch_send *s)
     int64_t timeout = cluster_request_timeout(c->cluster);
     arena_init(&a, 0);
     list_push_back(&c->fetches, &s->link);
+    for (struct peer_response *r; (r = spent_take(c->spent));)
+        node_recycle_response(s->node, r);
     union {
         struct list_offsets_request lookup;
         struct fetch_request fetch;

@@ -52,6 +52,7 @@ struct pbatch {
     int64_t created_ms, retry_at_ms;
     int attempts;
     bool closed; /* no more appends */
+    bool reserved;
     bool in_flight;
     bool has_sequence;
     int64_t producer_id;

@@ -172,3 +172,10 @@ void peer_response_free(struct peer_response *r)
     arena_free(&r->arena);
     free(r);
 }
+
+void peer_recycle_response(struct peer *p, struct peer_response *r)
+{
+    frame_pool_put(&p->frames, &r->frame);
+    arena_free(&r->arena);
+    free(r);
+}

@@ -69,5 +69,8 @@ bool peer_api_range(const struct peer *p, int16_t api_key, int16_t *min, int16_t
 struct peer_response *peer_keep_response(struct peer *p);
 /* @thread any, one at a time */
 void peer_response_free(struct peer_response *r);
+/* The same, but its memory serves this peer's next answers: fresh memory costs a large one more
+ * than its transfer. @thread the peer's */
+void peer_recycle_response(struct peer *p, struct peer_response *r);
 
 #endif

@@ -11,7 +11,9 @@
 
 struct batch_builder {
     struct batch_options o;
-    struct buf body; /* records, or messages */
+    /* Records, or messages. In magic 2 they lie behind BATCH_HEAD free bytes, so that a batch
+     * without codec is finished where it lies. */
+    struct buf body;
     int32_t count;
     int64_t first_offset, last_offset;
     int64_t base_timestamp, max_timestamp; /* of what was added */
@@ -40,6 +42,35 @@ void batch_builder_reset(struct batch_builder *b, const struct batch_options *o)
     b->o = *o;
     b->count = 0;
     b->body.len = 0;
+}
+
+/* Bytes in front of the records. */
+static size_t head_room(const struct batch_builder *b)
+{
+    return b->o.magic == 2 ? BATCH_HEAD : 0;
+}
+
+/* Of the records alone. */
+static size_t body_size(const struct batch_builder *b)
+{
+    return b->body.len ? b->body.len - head_room(b) : 0;
+}
+
+static bool begin_body(struct batch_builder *b)
+{
+    if (b->body.len == 0 && head_room(b)) {
+        if (!buf_reserve(&b->body, head_room(b)))
+            return false;
+        b->body.len = head_room(b);
+    }
+    return true;
+}
+
+bool batch_builder_reserve(struct batch_builder *b, size_t bytes)
+{
+    bool ok = begin_body(b) && (bytes <= b->body.len || buf_reserve(&b->body, bytes - b->body.len));
+    b->body.failed = false;
+    return ok;
 }
 
 int32_t batch_builder_count(const struct batch_builder *b)
@@ -87,7 +118,7 @@ static size_t legacy_size(int magic, struct bytes key, struct bytes value)
 size_t batch_builder_size(const struct batch_builder *b)
 {
     if (b->o.magic == 2)
-        return BATCH_HEAD + b->body.len;
+        return BATCH_HEAD + body_size(b);
     return b->body.len +
            (b->o.codec == CODEC_NONE ? 0 : legacy_size(b->o.magic, BYTES_NULL, BYTES_NULL));
 }
@@ -164,9 +195,9 @@ static int add_v2(struct batch_builder *b, int64_t offset, int64_t timestamp, st
     int64_t timestamp_delta = (int64_t)((uint64_t)timestamp - (uint64_t)b->base_timestamp);
     size_t len = 1 + varlong_size(timestamp_delta) + varlong_size(offset_delta) +
                  bytes_size(key.len) + bytes_size(value.len) + varlong_size(h->n) + headers_size(h);
-    if (len > batch_max - VARINT_MAX - BATCH_HEAD - b->body.len)
+    if (len > batch_max - VARINT_MAX - BATCH_HEAD - body_size(b))
         return -EMSGSIZE;
-    if (!buf_reserve(&b->body, VARINT_MAX + len))
+    if (!begin_body(b) || !buf_reserve(&b->body, VARINT_MAX + len))
         return -ENOMEM;
     uint8_t *p = put_varlong(b->body.p + b->body.len, (int64_t)len);
     *p++ = 0; /* attributes */
@@ -282,7 +313,8 @@ static int put_body(const struct batch_builder *b, size_t head, struct buf *out,
     if (!buf_reserve(out, head))
         return -ENOMEM;
     out->len += head;
-    int rc = codec_compress(b->o.codec, b->o.level, b->o.magic, b->body.p, b->body.len, out);
+    int rc = codec_compress(b->o.codec, b->o.level, b->o.magic, b->body.p + head_room(b),
+                            body_size(b), out);
     *size = out->len - start;
     out->len = start;
     return rc ? rc : *size > batch_max ? -EMSGSIZE : 0;
@@ -292,7 +324,15 @@ static int finish_v2(struct batch_builder *b, struct buf *out)
 {
     const struct batch_options *o = &b->o;
     size_t size;
-    int rc = put_body(b, BATCH_HEAD, out, &size);
+    int rc = 0;
+    if (o->codec == CODEC_NONE && out->cap == 0) { /* the body itself becomes the batch */
+        *out = b->body;
+        b->body = BUF_INIT;
+        size = out->len;
+        out->len = 0;
+    } else {
+        rc = put_body(b, BATCH_HEAD, out, &size);
+    }
     if (rc)
         return rc;
     struct batch head = {

@@ -52,6 +52,9 @@ int batch_builder_add(struct batch_builder *b, int64_t offset, int64_t timestamp
                       struct bytes value, const struct record_header *headers, int headers_n);
 /* The same with a record as an iterator gives it: headers are copied as they are. */
 int batch_builder_add_record(struct batch_builder *b, int64_t offset, const struct record *r);
+/* Memory for a batch of so many bytes, uncompressed, at once instead of by and by. false without.
+ */
+bool batch_builder_reserve(struct batch_builder *b, size_t bytes);
 int32_t batch_builder_count(const struct batch_builder *b);
 /* Bytes so far, uncompressed, with the head. */
 size_t batch_builder_size(const struct batch_builder *b);
@@ -62,9 +65,10 @@ size_t batch_builder_record_size(const struct batch_options *o, struct bytes key
 /* Sets what is known only when the batch is sent: producer fields of `o`. */
 void batch_builder_set_producer(struct batch_builder *b, int64_t id, int16_t epoch,
                                 int32_t base_sequence);
-/* Compresses, fills the head and CRC, appends to out; the builder is empty again. Nothing is
- * appended when it holds no record. 0; -ENOMEM; -EINVAL for a level out of range, or zstd below
- * magic 2. After an error builder and out are as before (but for out->failed). */
+/* Compresses, fills the head and CRC, appends to out (which, when it has no memory yet, is given
+ * the builder's own where that saves a copy); the builder is empty again. Nothing is appended when
+ * it holds no record. 0; -ENOMEM; -EINVAL for a level out of range, or zstd below magic 2. After an
+ * error builder and out are as before (but for out->failed). */
 int batch_builder_finish(struct batch_builder *b, struct buf *out);
 
 /* A transaction marker: 78 bytes appended to out. */
