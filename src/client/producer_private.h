@@ -55,6 +55,7 @@ struct pbatch {
     bool reserved;
     bool in_flight;
     bool has_sequence;
+    bool exposed; /* was sent, with a number */
     int64_t producer_id;
     int16_t producer_epoch;
     int32_t sequence;
@@ -75,6 +76,7 @@ struct pqueue { /* one partition */
     int16_t producer_epoch;
     int32_t next_sequence;
     int numbered; /* batches that have a sequence and no outcome */
+    int exposed;  /* of these, sent */
 };
 
 /* The queues of the partitions that one broker leads. */
@@ -176,6 +178,8 @@ void partitioner_appended(kafka_producer_t *p, struct ptopic *t, int32_t partiti
 /* idempotence.c */
 /* May batches go out? Asks for a producer id if there is none. @thread background */
 bool idempotence_ready(kafka_producer_t *p, int64_t *wait_ms);
+/* May the queue's first batch go now? `lock` held. */
+bool idempotence_allows(const kafka_producer_t *p, const struct pbatch *b);
 /* Gives the batch its number, when it needs one. `lock` held. */
 void idempotence_number(kafka_producer_t *p, struct pbatch *b);
 /* The batch has its outcome, or needs its number no more. `lock` held. */

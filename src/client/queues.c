@@ -57,6 +57,8 @@ void queue_place(kafka_producer_t *p, struct pqueue *q)
     if (q->waiting_n == 0 || q->retrying || q->lost_count)
         return;
     const struct pbatch *b = first_batch(q);
+    if (!idempotence_allows(p, b))
+        return;
     if (b->retry_at_ms > 0)
         list_push_back(&q->leader->resting, &q->link);
     else if (p->linger_ms == 0 || q->waiting_n > 1 || b->closed || b->attempts > 0)

@@ -187,7 +187,8 @@ static void serve_round(struct mock *m)
     if (p[0].revents)
         assert_int_equal(read(m->wake, &count, sizeof count), sizeof count);
     for (int i = conns - 1; i >= 0; i--) {
-        bool alive = !p[1 + m->nodes + i].revents || read_conn(m, m->conns[i]);
+        bool alive =
+            !m->conns[i]->doomed && (!p[1 + m->nodes + i].revents || read_conn(m, m->conns[i]));
         if (!alive || !flush_answers(m->conns[i], mock_now_ms()))
             close_conn(m, i);
     }
@@ -319,6 +320,15 @@ void mock_release(struct mock *m)
         list_each (it, &m->conns[i]->answers)
             list_entry(it, struct mock_answer, link)->held =
                 list_entry(it, struct mock_answer, link)->for_good;
+    pthread_mutex_unlock(&m->lock);
+    wake(m);
+}
+
+void mock_drop_node(struct mock *m, int node)
+{
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < m->conns_n; i++)
+        m->conns[i]->doomed |= m->conns[i]->node == node;
     pthread_mutex_unlock(&m->lock);
     wake(m);
 }

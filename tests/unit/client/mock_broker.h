@@ -40,6 +40,8 @@ void mock_auto_create(struct mock *m);
 void mock_move_leader(struct mock *m, const char *topic, int partition, int node);
 void mock_script(struct mock *m, int16_t api, enum mock_action action, int16_t error, int times);
 void mock_release(struct mock *m);
+/* Closes all connections to the node; answers that were held are lost. */
+void mock_drop_node(struct mock *m, int node);
 /* A batch of more bytes is MESSAGE_TOO_LARGE. */
 void mock_max_batch(struct mock *m, size_t bytes);
 /* Highest version offered of an API. */

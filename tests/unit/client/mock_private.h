@@ -51,6 +51,7 @@ struct mock_answer { /* of one request, in order */
 
 struct mock_conn {
     int fd, node;
+    bool doomed;
     struct buf in;
     struct list answers;
 };

@@ -124,6 +124,24 @@ static void answers_that_do_not_come_make_no_duplicates(void **state)
     end_all_written(&t);
 }
 
+/* A broker knows only the last five batches of a producer: no more may be without an outcome, on
+ * however many connections. */
+static void a_leader_that_moves_gets_no_more_than_brokers_remember(void **state)
+{
+    struct fault_test t;
+    begin(&t, 2, 1, (const char *[]){"batch.size", "120", "metadata.max.age.ms", "10", NULL});
+    send_some(&t, 5);
+    assert_int_equal(kafka_producer_flush(t.p, -1), KAFKA_OK);
+    int seen = mock_seen(t.m, API_PRODUCE);
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, 0, 5);
+    send_some(&t, 100);
+    mock_await(t.m, API_PRODUCE, seen + 5); /* written, not answered */
+    mock_move_leader(t.m, "t", 0, 1);
+    mock_await(t.m, API_METADATA, mock_seen(t.m, API_METADATA) + 3);
+    mock_drop_node(t.m, 0);
+    end_all_written(&t);
+}
+
 static void no_order_of_faults_loses_or_doubles_records(void **state)
 {
     static const struct {
@@ -370,6 +388,7 @@ UNIT_MAIN(unit_test(retriable_errors_heal), unit_test(follows_the_leader),
           unit_test(requests_lost_with_their_connection_are_sent_again),
           unit_test(answers_lost_with_their_connection_make_no_duplicates),
           unit_test(answers_that_do_not_come_make_no_duplicates),
+          unit_test(a_leader_that_moves_gets_no_more_than_brokers_remember),
           unit_test(no_order_of_faults_loses_or_doubles_records),
           unit_test(too_large_batches_are_split), unit_test(a_record_that_is_too_large_fails_alone),
           unit_test(a_lost_count_begins_anew), unit_test(a_new_epoch_makes_no_duplicates_elsewhere),
