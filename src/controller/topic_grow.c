@@ -87,7 +87,7 @@ static void check_count(struct topic_growth *t, const struct topic_node *node)
                TOPIC_PARTITIONS_MAX);
     if (!have || node->partitions[0].partition != 0 || !node->partitions[0].replicas.n)
         refuse(t, KERR_UNKNOWN_SERVER_ERROR, "The topic's node has no partition 0.");
-    if (t->assignments && t->assignments_n != t->count - have)
+    if (!t->error && t->assignments && t->assignments_n != t->count - have)
         refuse(t, KERR_INVALID_REPLICA_ASSIGNMENT,
                "Increasing the number of partitions by %d but %d assignments provided.",
                t->count - have, t->assignments_n);

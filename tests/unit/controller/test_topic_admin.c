@@ -491,6 +491,16 @@ static void growth_that_cannot_be_is_refused(void **state)
     assert_int_equal(grown(w, g), KERR_INVALID_PARTITIONS);
     g.count = INT32_MAX;
     assert_int_equal(grown(w, g), KERR_INVALID_PARTITIONS);
+    static const int32_t ids[] = {0}; /* the number to add is not even computed */
+    struct manual_assignment one[] = {{0, ids, 1}};
+    g.assignments = one;
+    g.assignments_n = 1;
+    for (int i = 0; i < 2; i++) {
+        g.count = i ? INT32_MIN : INT32_MAX;
+        assert_int_equal(grown(w, g), KERR_INVALID_PARTITIONS);
+    }
+    g.assignments = NULL;
+    g.assignments_n = 0;
     g.count = 3;
     g.name = STR_LIT("moving");
     assert_int_equal(grown(w, g), KERR_REASSIGNMENT_IN_PROGRESS);
