@@ -42,6 +42,7 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     r->aborted = NULL;
     r->user = NULL;
     r->gone = false;
+    r->reserved = 0;
     r->state = REQUEST_IN_WORK;
     chain_init(&r->answer);
     list_init(&r->link);
@@ -65,7 +66,8 @@ static void release_memory(struct net_request *r)
     frame_pool_put(shard_frames(sh), &mem);
     shard_uncharge(sh, r->charged);
     r->conn->work_bytes -= r->charged;
-    r->charged = 0;
+    r->conn->unsent -= r->reserved;
+    r->charged = r->reserved = 0;
 }
 
 static void unlink_request(struct net_request *r)
@@ -131,6 +133,12 @@ static void finish(struct net_request *r, enum request_state state, struct chain
     conn_collect(c);
     conn_settle(c);
     conn_unref(c);
+}
+
+void net_request_reserve(struct net_request *r, uint32_t bytes)
+{
+    r->conn->unsent += bytes;
+    r->reserved += bytes;
 }
 
 void net_request_answer(struct net_request *r, struct chain *c)

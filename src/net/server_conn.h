@@ -46,7 +46,8 @@ struct net_request {
     struct chain answer;
     int state;
     size_t frame_cap;
-    uint32_t charged; /* counted in the server's bytes in flight */
+    uint32_t charged;  /* counted in the server's bytes in flight */
+    uint32_t reserved; /* counted in the connection's unsent bytes */
 };
 
 struct conn_handler {
@@ -72,6 +73,11 @@ void net_request_no_answer(struct net_request *r);
  * later requests are dropped. */
 void net_request_close_conn(struct net_request *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The answer will take so much memory: counted as unsent until the request is finished, so that a
+ * client cannot have many large answers made at once. Once a request, while it is being worked on.
+ * @thread the connection's reactor */
+void net_request_reserve(struct net_request *r, uint32_t bytes);
 
 struct executor *conn_executor(const struct conn *c);
 /* As text: "127.0.0.1:53412". Borrowed from the connection. */

@@ -1,6 +1,6 @@
 /* cache_wait.h - a request that waits until the metadata cache shows something: leaders of a new
  * topic, the end of a deleted one. It ends when the cache shows it, at the deadline, or when its
- * connection closes.
+ * connection closes or has closed.
  *
  * OWNERSHIP  the request's arena; gone with the answer. THREADS  everything on the request's
  * reactor. */

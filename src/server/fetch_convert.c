@@ -2,7 +2,8 @@
  *
  * Reads and rewrites on a worker, in chunks, and stops when the answer is large enough: a client of
  * these versions asks again for the rest. So the memory of one answer is bounded whatever the
- * client allows, but for the first batch, which always goes whole. What is left when all was
+ * client allows, but for the first batch, which always goes whole. It is reserved before, so that
+ * pipelined requests do not have many such answers made at once. What is left when all was
  * dropped (control batches) or cut (a hard limit inside the first batch) is an entry that old
  * clients take for a message larger than their buffer. */
 #include <stdlib.h>
@@ -131,6 +132,8 @@ void fetch_convert(struct fetch_op *op, int magic)
     c->job.work = convert_work;
     c->job.done = convert_done;
     c->job.done_on = request_executor(op->req);
+    net_request_reserve(op->req->net, op->found_bytes < ANSWER_ENOUGH ? (uint32_t)op->found_bytes
+                                                                      : ANSWER_ENOUGH);
     broker_async_begin(op->req->broker);
     workers_submit(broker_workers(op->req->broker), &c->job);
 }

@@ -7,6 +7,7 @@ import threading
 import time
 
 import harness
+import kwire
 from harness import (API_VERSIONS, CREATE_TOPICS, DESCRIBE_CONFIGS, FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA,
                      PRODUCE, Closed, Writer)
 
@@ -228,6 +229,25 @@ class BadInput(harness.BrokerTest):
             self.assertTrue(self.other.is_open())
             self.broker.assert_grown_less(before, 48 << 10)
         harness.until("the connection is gone", lambda: self.other.is_open())
+
+    def test_an_old_client_that_never_reads(self):
+        """Fetch v2: answers are rewritten in memory, by workers. Pipelined they are not all made at once."""
+        topic = "rewritten"
+        with kwire.Conn(self.broker.ports["PLAINTEXT"]) as c:
+            kwire.create_topic(c, topic)
+            data = kwire.batch([(int(time.time() * 1000), b"k", b"v" * 500000)])
+            for _ in range(16):
+                kwire.produce_one(c, topic, 0, data)
+        before = self.broker.rss_kb()
+        with kwire.Conn(self.broker.ports["PLAINTEXT"]) as c:
+            values = kwire.fetch_request(2, [(topic, 0, 0, {"partition_max_bytes": 100 * MIB})])
+            for i in range(64):
+                c.send("Fetch", 2, **values)
+            # nor later: a reader's answers come behind those in the workers' line
+            with kwire.Conn(self.broker.ports["PLAINTEXT"]) as reader:
+                for _ in range(8):
+                    kwire.fetch(reader, 2, [(topic, 0, 0, {"partition_max_bytes": 100 * MIB})])
+            self.broker.assert_grown_less(before, 48 << 10)
 
     def test_answers_come_in_order_whatever_is_asked(self):
         with self.client() as c:

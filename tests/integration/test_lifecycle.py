@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import harness
+import kwire
 from harness import Broker, program, run
 
 
@@ -102,6 +103,19 @@ class Life(unittest.TestCase):
             self.assertTrue(c.is_open())
             b.stop()
             c.wait_closed()
+
+    def test_clients_that_left_do_not_delay_the_stop(self):
+        """Their requests were with the controller when they went, and would wait for years."""
+        forever = 2 ** 31 - 1
+        with Broker() as b:
+            port = b.ports["PLAINTEXT"]
+            for i in range(60):
+                with kwire.Conn(port) as c:
+                    c.send("CreateTopics", 5, timeout_ms=forever, topics=[
+                        {"name": "t%d" % i, "num_partitions": 1, "replication_factor": 1}])
+                    c.send("CreatePartitions", 2, timeout_ms=forever, topics=[{"name": "t%d" % (i - 1), "count": 2}])
+                    c.send("DeleteTopics", 3, timeout_ms=forever, topic_names=["t%d" % (i - 2)])
+            b.stop()
 
     def test_a_second_signal_ends_it_at_once(self):
         with Broker() as b:

@@ -30,6 +30,38 @@ static void a_client_that_never_reads_is_no_longer_read(void **state)
     server_end(st);
 }
 
+static void reserve_a_lot(void *arg)
+{
+    net_request_reserve(arg, 1 << 20);
+}
+
+/* Answers that are being made elsewhere count before they are there. */
+static void reserved_answers_hold_reading_back(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_unsent = 2 << 20;
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    enum { FIRST = 3, ASKED = 20 };
+    for (int i = 0; i < FIRST; i++)
+        client_send_frame(fd, "l");
+    wait_until(st, st->kept_n == FIRST);
+    for (int i = 0; i < FIRST; i++)
+        call_on(conn_executor(st->kept[i]->conn), reserve_a_lot, st->kept[i]);
+    for (int i = FIRST; i < ASKED; i++)
+        client_send_frame(fd, "l");
+    settle(st);
+    assert_int_equal(read_count(st, &st->kept_n), FIRST);
+    finish_kept(st, 0, "x"); /* given back: all the others come */
+    client_expect(fd, "x");
+    wait_until(st, st->kept_n == ASKED);
+    close(fd); /* those in work give theirs back as well */
+    wait_until(st, st->aborted == ASKED - 1);
+    for (int i = 1; i < ASKED; i++)
+        finish_kept(st, i, "nobody hears it");
+    server_end(st);
+}
+
 static void no_more_requests_in_work_than_allowed(void **state)
 {
     struct server_test *st = server_new();
@@ -263,6 +295,7 @@ static void a_busy_client_does_not_starve_others(void **state)
 }
 
 UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
+          unit_test(reserved_answers_hold_reading_back),
           unit_test(no_more_requests_in_work_than_allowed),
           unit_test(no_more_frame_bytes_in_work_than_allowed),
           unit_test(mute_stops_reading_and_ends), unit_test(shorter_mutes_do_not_cut_longer_ones),

@@ -89,6 +89,10 @@ struct executor *request_executor(const struct request *req)
 {
     return sim_executor_ex(req->broker->bench.sim);
 }
+void net_request_reserve(struct net_request *r, uint32_t bytes)
+{
+    r->reserved += bytes;
+}
 struct str request_listener(const struct request *req)
 {
     return STR_LIT("PLAINTEXT");
