@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/logline.h"
+#include "base/std_fds.h"
 #include "server/broker.h"
 
 enum action { ACTION_RUN, ACTION_CHECK, ACTION_DOCS };
@@ -248,6 +249,7 @@ static int run(struct config *config)
 
 int main(int argc, char **argv)
 {
+    std_fds_fill(); /* a log line must never end up in a segment */
     struct command_line line = parse_command_line(argc, argv);
     if (line.action == ACTION_DOCS)
         return print_docs();

@@ -18,6 +18,8 @@
 
 #include <kafka/common.h>
 
+#include "base/std_fds.h"
+
 static const size_t output_buffer = 256 * 1024;
 
 static struct {
@@ -83,6 +85,7 @@ static void on_client_log(int level, const char *line, void *arg)
 
 void tool_start(void)
 {
+    std_fds_fill();
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, output_buffer);
     kafka_log_set_sink(on_client_log, NULL);

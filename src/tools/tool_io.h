@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before any client is made: signals, buffers, and the library's warnings to standard error as
+/* Before any client is made: standard descriptors, signals, buffers, and the library's warnings to
+ * standard error as
  * `[time] WARN ...` lines. */
 void tool_start(void);
 /* Can standard output still be written? false after its reader has gone or the disk is full. */

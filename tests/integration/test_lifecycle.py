@@ -210,6 +210,13 @@ class Refused(unittest.TestCase):
             with first.client() as c:
                 self.assertTrue(c.is_open())
 
+    def test_started_without_standard_descriptors(self):
+        with Broker(start=False) as b:
+            b.before_exec = lambda: os.closerange(0, 2)  # standard error stays: the harness reads it
+            b.start()
+            for fd in (0, 1):
+                self.assertEqual(os.readlink("/proc/%d/fd/%d" % (b.process.pid, fd)), "/dev/null")
+
     def test_a_folder_that_cannot_be_made(self):
         with Broker(start=False) as b:
             b.overrides["log.dirs"] = "/dev/null/data"

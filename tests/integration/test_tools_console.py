@@ -208,6 +208,14 @@ class ConsoleTest(ToolTest):
         r = self.shell("kafka-console-consumer --bootstrap-server $S --topic %s | true" % t)
         self.assertIn("Unable to write to standard out, closing consumer.", r.err)
 
+    def test_closed_descriptors(self):
+        t = self.topic()
+        self.produce(t, "1\n")
+        r = self.shell("kafka-console-consumer --bootstrap-server $S --topic %s --from-beginning --max-messages 1 >&-" % t,
+                       status=1)
+        self.assertIn("writing to standard output: Bad file descriptor", r.err)
+        self.shell("kafka-topics --bootstrap-server $S --list 2>&- <&-")
+
     def test_interrupts(self):
         t = self.topic()
         self.produce(t, "one\n")
