@@ -78,22 +78,133 @@ KAFKA_API kafka_err_t kafka_admin_describe(kafka_admin_t *a, const char *const *
                                            kafka_cluster_info_t **out);
 KAFKA_API void kafka_cluster_info_free(kafka_cluster_info_t *info);
 
-enum { KAFKA_RESOURCE_TOPIC = 2, KAFKA_RESOURCE_BROKER = 4 };
+enum { KAFKA_RESOURCE_TOPIC = 2, KAFKA_RESOURCE_BROKER = 4, KAFKA_RESOURCE_BROKER_LOGGER = 8 };
+/* Where a setting's value comes from. */
+enum {
+    KAFKA_SOURCE_TOPIC = 1,
+    KAFKA_SOURCE_BROKER = 2,         /* dynamic, of this broker */
+    KAFKA_SOURCE_DEFAULT_BROKER = 3, /* dynamic, of all brokers */
+    KAFKA_SOURCE_STATIC = 4,         /* the broker's file */
+    KAFKA_SOURCE_DEFAULT = 5,
+    KAFKA_SOURCE_BROKER_LOGGER = 6,
+};
+typedef struct {
+    const char *name, *value;
+    int source;
+} kafka_config_synonym_t;
 typedef struct {
     const char *name, *value; /* value NULL = null or sensitive */
-    int source; /* 1 topic, 2 dynamic broker, 3 dynamic default broker, 4 static broker, 5 default
-                 */
+    int source;
     int read_only, sensitive;
+    const kafka_config_synonym_t *synonyms; /* the value in force first; none from old brokers */
+    size_t synonyms_n;
 } kafka_config_entry_t;
 typedef struct {
     const kafka_config_entry_t *entries;
     size_t entries_n;
 } kafka_config_entries_t;
-/* Free with kafka_config_entries_free. */
+/* Of a topic, of a broker by its id, or (the empty name) of all brokers. Free with
+ * kafka_config_entries_free. */
 KAFKA_API kafka_err_t kafka_admin_describe_configs(kafka_admin_t *a, int resource_type,
                                                    const char *resource, int64_t timeout_ms,
                                                    kafka_config_entries_t **out);
 KAFKA_API void kafka_config_entries_free(kafka_config_entries_t *e);
+
+enum {
+    KAFKA_CONFIG_SET = 0,
+    KAFKA_CONFIG_DELETE = 1,
+    KAFKA_CONFIG_APPEND = 2,   /* to a list */
+    KAFKA_CONFIG_SUBTRACT = 3, /* from a list */
+};
+typedef struct {
+    int op;
+    const char *name, *value; /* value NULL only with DELETE */
+} kafka_config_op_t;
+/* Changes the settings that are named. message as above. */
+KAFKA_API kafka_err_t kafka_admin_alter_configs(kafka_admin_t *a, int resource_type,
+                                                const char *resource, const kafka_config_op_t *ops,
+                                                size_t ops_n, int64_t timeout_ms, char *message,
+                                                size_t message_n);
+/* Replaces all settings of the resource by these. */
+KAFKA_API kafka_err_t kafka_admin_replace_configs(kafka_admin_t *a, int resource_type,
+                                                  const char *resource,
+                                                  const kafka_config_t *configs, size_t configs_n,
+                                                  int64_t timeout_ms, char *message,
+                                                  size_t message_n);
+
+/* ---- client quotas ---- */
+typedef struct {
+    const char *type; /* "user", "client-id", "ip" */
+    const char *name; /* NULL = the default */
+} kafka_quota_entity_t;
+typedef struct {
+    const char *key;
+    double value;
+    int remove;
+} kafka_quota_op_t;
+KAFKA_API kafka_err_t kafka_admin_alter_quotas(kafka_admin_t *a, const kafka_quota_entity_t *entity,
+                                               size_t entity_n, const kafka_quota_op_t *ops,
+                                               size_t ops_n, int64_t timeout_ms, char *message,
+                                               size_t message_n);
+enum { KAFKA_MATCH_EXACT = 0, KAFKA_MATCH_DEFAULT = 1, KAFKA_MATCH_ANY = 2 };
+typedef struct {
+    const char *type;
+    int match;
+    const char *name; /* EXACT only */
+} kafka_quota_filter_t;
+typedef struct {
+    const char *key;
+    double value;
+} kafka_quota_value_t;
+typedef struct {
+    const kafka_quota_entity_t *entity;
+    size_t entity_n;
+    const kafka_quota_value_t *values;
+    size_t values_n;
+} kafka_quota_entry_t;
+typedef struct {
+    const kafka_quota_entry_t *entries;
+    size_t entries_n;
+} kafka_quotas_t;
+/* strict: entities must have no other types than the filter names. Free with kafka_quotas_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_quotas(kafka_admin_t *a,
+                                                  const kafka_quota_filter_t *filter,
+                                                  size_t filter_n, int strict, int64_t timeout_ms,
+                                                  char *message, size_t message_n,
+                                                  kafka_quotas_t **out);
+KAFKA_API void kafka_quotas_free(kafka_quotas_t *q);
+
+/* ---- records and log dirs ---- */
+/* Deletes the records below offsets[i] (-1: all that are committed) of each partition. The outcome
+ * of each is in errs[i] and, when that is KAFKA_OK, low_watermarks[i]. The result itself tells of
+ * what concerns all of them. */
+KAFKA_API kafka_err_t kafka_admin_delete_records(kafka_admin_t *a,
+                                                 const kafka_topic_partition_t *partitions,
+                                                 const int64_t *offsets, size_t n,
+                                                 int64_t timeout_ms, int64_t *low_watermarks,
+                                                 kafka_err_t *errs);
+
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    int64_t size, offset_lag;
+    int future; /* a copy that is to become the replica */
+} kafka_log_dir_replica_t;
+typedef struct {
+    kafka_err_t err;
+    const char *path;
+    int64_t total_bytes, usable_bytes; /* of the disk; -1 unknown */
+    const kafka_log_dir_replica_t *replicas;
+    size_t replicas_n;
+} kafka_log_dir_t;
+typedef struct {
+    const kafka_log_dir_t *dirs;
+    size_t dirs_n;
+} kafka_log_dirs_t;
+/* All log dirs of one broker. Free with kafka_log_dirs_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_log_dirs(kafka_admin_t *a, int32_t broker,
+                                                    int64_t timeout_ms, kafka_log_dirs_t **out);
+KAFKA_API void kafka_log_dirs_free(kafka_log_dirs_t *d);
 
 typedef struct {
     int16_t key, min, max;

@@ -42,13 +42,7 @@ void kafka_admin_close(kafka_admin_t *a)
     free(a);
 }
 
-/* Where the broker's words about the one topic of a request go. */
-struct said {
-    char *message;
-    size_t n;
-};
-
-static kafka_err_t say(struct said *s, int16_t code, struct str message)
+kafka_err_t admin_say(struct admin_said *s, int16_t code, struct str message)
 {
     if (s->message && s->n > 0)
         snprintf(s->message, s->n, "%.*s",
@@ -57,7 +51,7 @@ static kafka_err_t say(struct said *s, int16_t code, struct str message)
     return code;
 }
 
-static int32_t request_timeout(int64_t timeout_ms)
+int32_t admin_request_timeout(int64_t timeout_ms)
 {
     return timeout_ms < 0 || timeout_ms > 60000 ? 60000 : (int32_t)timeout_ms;
 }
@@ -67,7 +61,7 @@ static kafka_err_t on_created(struct op *op, int version, const void *response)
     const struct create_topics_response *m = response;
     if (m->topics.n != 1)
         return KAFKA_ERR_BAD_RESPONSE;
-    return say(op->arg, m->topics.v[0].error_code, m->topics.v[0].error_message);
+    return admin_say(op->arg, m->topics.v[0].error_code, m->topics.v[0].error_message);
 }
 
 static bool fill_topic(struct create_topics_request_topic *t, struct arena *mem,
@@ -101,11 +95,11 @@ kafka_err_t kafka_admin_create_topic(kafka_admin_t *a, const char *topic, int32_
 {
     struct arena mem;
     struct create_topics_request req;
-    struct said said = {message, message_n};
+    struct admin_said said = {.message = message, .n = message_n};
     kafka_err_t err = KAFKA_ERR_NO_MEMORY;
     arena_init(&mem, 0);
     create_topics_request_init(&req);
-    req.timeout_ms = request_timeout(timeout_ms);
+    req.timeout_ms = admin_request_timeout(timeout_ms);
     req.topics.v = create_topics_request_topic_new(&mem, 1);
     req.topics.n = 1;
     if (req.topics.v &&
@@ -133,7 +127,8 @@ static kafka_err_t on_deleted(struct op *op, int version, const void *response)
     const struct delete_topics_response *m = response;
     if (m->responses.n != 1)
         return KAFKA_ERR_BAD_RESPONSE;
-    kafka_err_t err = say(op->arg, m->responses.v[0].error_code, m->responses.v[0].error_message);
+    kafka_err_t err =
+        admin_say(op->arg, m->responses.v[0].error_code, m->responses.v[0].error_message);
     /* A topic that is not there will not come by waiting. */
     return err == KERR_UNKNOWN_TOPIC_OR_PARTITION ? ADMIN_UNKNOWN_TOPIC : err;
 }
@@ -142,10 +137,10 @@ kafka_err_t kafka_admin_delete_topic(kafka_admin_t *a, const char *topic, int64_
                                      char *message, size_t message_n)
 {
     struct delete_topics_request req;
-    struct said said = {message, message_n};
+    struct admin_said said = {.message = message, .n = message_n};
     struct str name = str_of(topic);
     delete_topics_request_init(&req);
-    req.timeout_ms = request_timeout(timeout_ms);
+    req.timeout_ms = admin_request_timeout(timeout_ms);
     req.topic_names.v = &name; /* versions up to 5; later ones name topics by id, too */
     req.topic_names.n = 1;
     struct op op = {.node = NODE_CONTROLLER,
@@ -164,7 +159,7 @@ static kafka_err_t on_grown(struct op *op, int version, const void *response)
     const struct create_partitions_response *m = response;
     if (m->results.n != 1)
         return KAFKA_ERR_BAD_RESPONSE;
-    kafka_err_t err = say(op->arg, m->results.v[0].error_code, m->results.v[0].error_message);
+    kafka_err_t err = admin_say(op->arg, m->results.v[0].error_code, m->results.v[0].error_message);
     return err == KERR_UNKNOWN_TOPIC_OR_PARTITION ? ADMIN_UNKNOWN_TOPIC : err;
 }
 
@@ -175,10 +170,10 @@ kafka_err_t kafka_admin_create_partitions(kafka_admin_t *a, const char *topic, i
 {
     struct arena mem;
     struct create_partitions_request req;
-    struct said said = {message, message_n};
+    struct admin_said said = {.message = message, .n = message_n};
     arena_init(&mem, 0);
     create_partitions_request_init(&req);
-    req.timeout_ms = request_timeout(timeout_ms);
+    req.timeout_ms = admin_request_timeout(timeout_ms);
     req.topics.v = create_partitions_request_topic_new(&mem, 1);
     kafka_err_t err = req.topics.v ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
     if (err == KAFKA_OK) {

@@ -10,7 +10,6 @@
 #include "client/cluster_private.h"
 #include "protocol/errors.h"
 #include "protocol/msg/api_versions.h"
-#include "protocol/msg/describe_configs.h"
 #include "protocol/msg/metadata.h"
 
 /* A result and the memory it lives in; the user's pointer is to `info`. */
@@ -19,7 +18,7 @@ struct described {
     struct arena mem;
 };
 
-static const char *keep(struct arena *a, struct str s)
+const char *admin_keep(struct arena *a, struct str s)
 {
     return s.len < 0 ? NULL : arena_str(a, s).p;
 }
@@ -40,8 +39,8 @@ static bool keep_nodes(struct described *d, const struct metadata_response *m)
     kafka_node_t *nodes = arena_array(&d->mem, kafka_node_t, (size_t)m->brokers.n);
     for (int32_t i = 0; nodes && i < m->brokers.n; i++)
         nodes[i] = (kafka_node_t){.id = m->brokers.v[i].node_id,
-                                  .host = keep(&d->mem, m->brokers.v[i].host),
-                                  .rack = keep(&d->mem, m->brokers.v[i].rack),
+                                  .host = admin_keep(&d->mem, m->brokers.v[i].host),
+                                  .rack = admin_keep(&d->mem, m->brokers.v[i].rack),
                                   .port = m->brokers.v[i].port};
     d->info.nodes = nodes;
     d->info.nodes_n = (size_t)m->brokers.n;
@@ -93,7 +92,7 @@ static bool keep_topics(struct described *d, const struct metadata_response *m)
     for (int32_t i = 0; i < m->topics.n; i++) {
         const struct metadata_response_topic *t = &m->topics.v[i];
         topics[i].err = t->error_code;
-        topics[i].name = keep(&d->mem, t->name.len < 0 ? STR_LIT("") : t->name);
+        topics[i].name = admin_keep(&d->mem, t->name.len < 0 ? STR_LIT("") : t->name);
         topics[i].internal = t->is_internal;
         memcpy(topics[i].id, t->topic_id.b, 16);
         if (!topics[i].name || !keep_partitions(d, &topics[i], t))
@@ -111,7 +110,7 @@ static kafka_err_t on_described(struct op *op, int version, const void *response
     struct described *d = op->arg;
     arena_reset(&d->mem);
     d->info.controller = m->controller_id;
-    d->info.cluster_id = keep(&d->mem, m->cluster_id);
+    d->info.cluster_id = admin_keep(&d->mem, m->cluster_id);
     cluster_set_nodes(op->cluster, m);
     return keep_nodes(d, m) && keep_topics(d, m) ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
 }
@@ -160,85 +159,6 @@ void kafka_cluster_info_free(kafka_cluster_info_t *info)
     struct described *d = container_of(info, struct described, info);
     arena_free(&d->mem);
     free(d);
-}
-
-/* ---- settings ---- */
-
-struct configs {
-    kafka_config_entries_t entries;
-    struct arena mem;
-};
-
-static kafka_err_t on_configs(struct op *op, int version, const void *response)
-{
-    const struct describe_configs_response *m = response;
-    struct configs *c = op->arg;
-    if (m->results.n != 1)
-        return KAFKA_ERR_BAD_RESPONSE;
-    const struct describe_configs_response_result *r = &m->results.v[0];
-    if (r->error_code)
-        return r->error_code == KERR_UNKNOWN_TOPIC_OR_PARTITION ? ADMIN_UNKNOWN_TOPIC
-                                                                : r->error_code;
-    arena_reset(&c->mem);
-    kafka_config_entry_t *e = arena_array(&c->mem, kafka_config_entry_t, (size_t)r->configs.n);
-    for (int32_t i = 0; e && i < r->configs.n; i++) {
-        const struct describe_configs_response_config *from = &r->configs.v[i];
-        e[i] = (kafka_config_entry_t){keep(&c->mem, from->name), keep(&c->mem, from->value),
-                                      from->config_source, from->read_only, from->is_sensitive};
-        if (version == 0)
-            e[i].source = from->is_default ? 5 : 1;
-    }
-    c->entries.entries = e;
-    c->entries.entries_n = (size_t)r->configs.n;
-    return e ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
-}
-
-kafka_err_t kafka_admin_describe_configs(kafka_admin_t *a, int resource_type, const char *resource,
-                                         int64_t timeout_ms, kafka_config_entries_t **out)
-{
-    struct configs *c = calloc(1, sizeof *c);
-    struct arena mem;
-    struct describe_configs_request req;
-    *out = NULL;
-    if (!c)
-        return KAFKA_ERR_NO_MEMORY;
-    arena_init(&c->mem, 0);
-    arena_init(&mem, 0);
-    describe_configs_request_init(&req);
-    req.resources.v = describe_configs_request_resource_new(&mem, 1);
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
-    if (req.resources.v) {
-        req.resources.n = 1;
-        req.resources.v->resource_type = (int8_t)resource_type;
-        req.resources.v->resource_name = str_of(resource);
-        req.resources.v->configuration_keys.n = -1;
-        /* A broker answers for itself only. */
-        int32_t node =
-            resource_type == KAFKA_RESOURCE_BROKER && *resource ? atoi(resource) : NODE_ANY;
-        struct op op = {.node = node,
-                        .api_key = API_DESCRIBE_CONFIGS,
-                        .min_version = -1,
-                        .max_version = -1,
-                        .request = &req,
-                        .handle = on_configs,
-                        .arg = c};
-        err = op_run(a->cluster, &op, timeout_ms);
-    }
-    arena_free(&mem);
-    if (err == KAFKA_OK)
-        *out = &c->entries;
-    else
-        kafka_config_entries_free(&c->entries);
-    return err == ADMIN_UNKNOWN_TOPIC ? KERR_UNKNOWN_TOPIC_OR_PARTITION : err;
-}
-
-void kafka_config_entries_free(kafka_config_entries_t *e)
-{
-    if (!e)
-        return;
-    struct configs *c = container_of(e, struct configs, entries);
-    arena_free(&c->mem);
-    free(c);
 }
 
 /* ---- API versions ---- */

@@ -2,12 +2,26 @@
 #ifndef CLIENT_ADMIN_PRIVATE_H
 #define CLIENT_ADMIN_PRIVATE_H
 
+#include "base/arena.h"
 #include "client/cluster.h"
 
 struct kafka_admin {
     struct cluster *cluster;
     kafka_conf_t *conf;
 };
+
+/* Where the broker's words about the one thing of a request go. */
+struct admin_said {
+    char *message; /* may be NULL */
+    size_t n;
+    struct arena *mem; /* of a result; NULL when the outcome is all */
+    void *result;
+};
+/* Keeps the broker's message, or the code's own text. Returns the code. */
+kafka_err_t admin_say(struct admin_said *s, int16_t code, struct str message);
+/* A copy in the arena; NULL for null. */
+const char *admin_keep(struct arena *a, struct str s);
+int32_t admin_request_timeout(int64_t timeout_ms);
 
 /* UNKNOWN_TOPIC_OR_PARTITION as an outcome that is not retried; turned back before the user sees
  * it. */

@@ -5,7 +5,7 @@ file(GLOB tool_shared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/tool_*
 set(tool_scripts kafka-server-start kafka-server-stop)
 set(tool_names ${tool_scripts})
 
-room(tools SOURCES ${tool_shared} DEPENDS client net protocol base)
+room(tools SOURCES ${tool_shared} DEPENDS client net protocol base LIBRARIES PkgConfig::jansson)
 foreach(main ${tool_mains})
   get_filename_component(name ${main} NAME_WE)
   list(APPEND tool_names ${name})
