@@ -15,12 +15,15 @@
 #include "metadata/metadata_cache.h"
 #include "replica/partition.h"
 
+struct replica_listener;
+
 /* What all partitions of a broker share; owned by the replica manager. */
 struct partition_env {
     int32_t broker_id;
     const struct clock *clock;
     struct metadata_cache *metadata;
     int64_t replica_lag_ms;
+    struct replica_listener *listeners; /* fixed once partitions exist */
 };
 
 enum partition_role {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "replica/partition_private.h"
+#include "replica/replica_manager_private.h"
 
 static bool contains(const int32_t *ids, int32_t n, int32_t id)
 {
@@ -121,6 +121,8 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
     pthread_rwlock_unlock(&p->lock);
     free(remotes);
     partition_wake(p);
+    if (e == KERR_NONE)
+        replica_listeners_led(p, l->leader_epoch);
     return e;
 }
 
@@ -138,6 +140,7 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
     atomic_store(&p->role, PARTITION_FOLLOWER);
     pthread_rwlock_unlock(&p->lock);
     partition_wake(p);
+    replica_listeners_resigned(p, l->leader_epoch);
     return KERR_NONE;
 }
 
@@ -164,6 +167,7 @@ void partition_make_offline(struct partition *p)
 void partition_make_gone(struct partition *p)
 {
     leave(p, PARTITION_GONE);
+    replica_listeners_resigned(p, -1);
 }
 
 void partition_take_topic_id(struct partition *p, struct uuid id)

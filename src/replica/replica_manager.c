@@ -183,6 +183,8 @@ enum kerr replica_manager_update_metadata(struct replica_manager *m,
     enum kerr e = replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch);
     if (e == KERR_NONE && metadata_cache_update(m->o.metadata, req) < 0)
         e = KERR_UNKNOWN_SERVER_ERROR;
+    if (e == KERR_NONE)
+        replica_listeners_deleted(m, req);
     pthread_mutex_unlock(&m->control);
     return e;
 }

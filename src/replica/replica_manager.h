@@ -34,6 +34,22 @@ struct replica_manager_options {
 int replica_manager_new(const struct replica_manager_options *o, struct replica_manager **out);
 void replica_manager_free(struct replica_manager *m);
 
+/* Told of what control requests changed, after it is in force. For one partition in the order of
+ * the changes, for different ones maybe at once. Must not block, nor call this room. Any may be
+ * NULL.
+ * @thread the one that applies the request */
+struct replica_listener {
+    struct replica_listener *next; /* the manager's */
+    /* This broker leads the partition in this epoch, whether or not it led it before. */
+    void (*led)(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch);
+    /* Another broker does, or (leader_epoch -1) the replica here was deleted. */
+    void (*resigned)(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch);
+    /* These partitions of the topic are being deleted from the cluster. */
+    void (*deleted)(struct replica_listener *l, struct str topic, const int32_t *partitions, int n);
+};
+/* Before the first control request; `l` must live as long as the manager. */
+void replica_manager_listen(struct replica_manager *m, struct replica_listener *l);
+
 /* Epoch of this broker's registration: control requests meant for an earlier one are refused. -1
  * (at start) refuses none. @thread any */
 void replica_manager_set_broker_epoch(struct replica_manager *m, int64_t epoch);

@@ -20,6 +20,12 @@ struct replica_manager {
     int32_t controller_epoch; /* newest heard, of all kinds of requests; under control */
 };
 
+/* replica_listeners.c: tells the listeners. No lock but `control` may be held. */
+void replica_listeners_led(const struct partition *p, int32_t leader_epoch);
+void replica_listeners_resigned(const struct partition *p, int32_t leader_epoch);
+/* Those partitions of the request that are marked as being deleted. */
+void replica_listeners_deleted(struct replica_manager *m, const struct update_metadata_request *r);
+
 /* May the request be obeyed? Remembers the controller's epoch. `control` held. */
 enum kerr replica_manager_check_epochs(struct replica_manager *m, int64_t broker_epoch,
                                        int32_t controller_epoch);
