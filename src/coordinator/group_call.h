@@ -49,6 +49,10 @@ struct group_call {
     struct task task;
     void *manager;
     int shard;
+    bool single;
 };
+
+/* All is filled in: calls done. */
+void group_call_end(struct group_call *c);
 
 #endif

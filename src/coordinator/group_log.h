@@ -23,6 +23,7 @@ struct group_append {
     struct list link;
     int64_t required_offset, deadline_ms;
     struct task task;
+    void *owner;
 };
 
 struct group_log;

@@ -163,7 +163,6 @@ int group_add_pending(struct group *g, struct str id, int32_t session_ms);
 void group_drop_pending(struct group *g, struct pending_member *p);
 
 /* ---- answers ---- */
-void group_call_end(struct group_call *c);
 /* A JoinGroup's refusal; `id` is the member id that it tells. */
 void group_answer_join_error(struct group_call *c, enum kerr error, struct str id);
 /* The group's present generation, as `m` sees it. */

@@ -163,9 +163,8 @@ void group_shard_free(struct group_shard *s)
 {
     if (!s)
         return;
-    executor_timer_stop(s->o.env.ex, &s->expiry_timer);
-    for (int32_t i = 0; i < s->o.partitions_n; i++)
-        unload(s, &s->partitions[i]);
+    if (s->active)
+        group_shard_shut_down(s);
     hmap_free(&s->groups);
     free(s->partitions);
     free(s);

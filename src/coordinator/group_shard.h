@@ -23,7 +23,8 @@ struct group_shard_options {
     int32_t partitions_n; /* of __consumer_offsets */
     int index, shards;
     int64_t check_interval_ms; /* between two looks for expired offsets */
-    /* Start loading: group_shard_loaded with the same number must follow, later. */
+    /* Start loading: group_shard_loaded with this number must follow, later, unless the shard asks
+     * for a newer load of the same partition before. */
     void (*load)(void *arg, int32_t partition, int32_t leader_epoch, uint64_t load);
     void *arg;
 };
@@ -36,7 +37,8 @@ const struct group_env *group_shard_env(const struct group_shard *s);
 /* Answers all that is parked with NOT_COORDINATOR, and whatever comes from now on with
  * COORDINATOR_NOT_AVAILABLE. */
 void group_shard_shut_down(struct group_shard *s);
-/* No write may be under way. */
+/* Shuts down what is not yet. No write may be under way. After a shut down the executor is not needed
+ * any more. */
 void group_shard_free(struct group_shard *s);
 
 /* This broker leads the partition from this epoch on. */
