@@ -62,7 +62,7 @@ struct group *group_new(const struct group_env *env, struct str id, int32_t part
     list_init(&g->link);
     list_init(&g->member_list);
     list_init(&g->pending_list);
-    topic_names_init(&g->subscribed);
+    group_topics_init(&g->subscribed);
     group_offsets_init(&g->offsets);
     group_init_timers(g);
     return g;
@@ -94,7 +94,7 @@ static void group_free(struct group *g)
     hmap_free(&g->members);
     hmap_free(&g->static_members);
     hmap_free(&g->pending);
-    topic_names_free(&g->subscribed);
+    group_topics_free(&g->subscribed);
     group_offsets_free(&g->offsets);
     free(g->protocol_type);
     free(g->protocol_name);
@@ -307,15 +307,15 @@ struct bytes member_metadata(const struct member *m, struct str protocol)
 void group_find_subscribed(struct group *g)
 {
     bool consumer = g->protocol_type && strcmp(g->protocol_type, "consumer") == 0;
-    topic_names_free(&g->subscribed);
-    topic_names_init(&g->subscribed);
+    group_topics_free(&g->subscribed);
+    group_topics_init(&g->subscribed);
     g->subscribed_known = consumer && (g->protocol_name || g->members.n == 0);
     if (!g->subscribed_known)
         return;
     list_each (l, &g->member_list) {
         const struct member *m = list_entry(l, struct member, link);
         struct bytes subscription = member_metadata(m, str_of(g->protocol_name));
-        if (topic_names_add_subscription(&g->subscribed, subscription) != 0) {
+        if (group_topics_add_subscription(&g->subscribed, subscription) != 0) {
             g->subscribed_known = false;
             return;
         }
@@ -324,5 +324,5 @@ void group_find_subscribed(struct group *g)
 
 bool group_subscribed(const struct group *g, struct str topic)
 {
-    return !g->subscribed_known || topic_names_has(&g->subscribed, topic);
+    return !g->subscribed_known || group_topics_has(&g->subscribed, topic);
 }

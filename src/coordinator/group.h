@@ -40,7 +40,7 @@
 #include "coordinator/group_call.h"
 #include "coordinator/group_log.h"
 #include "coordinator/group_offsets.h"
-#include "coordinator/topic_names.h"
+#include "coordinator/group_topics.h"
 
 enum group_state {
     GROUP_EMPTY,

@@ -108,7 +108,7 @@ static bool is_expired(const struct expiry *x, const struct offset_topic *t,
     const struct group *g = x->graves.group;
     if (e->position < 0 || e->pending)
         return false;
-    if (x->base == BASE_COMMIT_UNLESS_READ && topic_names_has(&g->subscribed, t->name))
+    if (x->base == BASE_COMMIT_UNLESS_READ && group_topics_has(&g->subscribed, t->name))
         return false;
     if (e->value.expire_ms >= 0)
         return x->now_ms >= e->value.expire_ms;

@@ -85,18 +85,18 @@ static bool delete_groups(struct group_call *c)
 {
     const struct delete_groups_request *in = c->in;
     struct delete_groups_response *out = c->out;
-    struct topic_names seen;
+    struct group_topics seen;
     bool good = true;
-    topic_names_init(&seen);
+    group_topics_init(&seen);
     out->results.v = delete_groups_response_result_new(c->arena, in->groups_names.n);
     for (int32_t i = 0; good && out->results.v && i < in->groups_names.n; i++) {
         struct str id = in->groups_names.v[i];
-        if (topic_names_has(&seen, id))
+        if (group_topics_has(&seen, id))
             continue;
-        good = topic_names_add(&seen, id) == 0;
+        good = group_topics_add(&seen, id) == 0;
         out->results.v[out->results.n++].group_id = id;
     }
-    topic_names_free(&seen);
+    group_topics_free(&seen);
     return good && !c->arena->exhausted;
 }
 

@@ -86,7 +86,7 @@ struct group {
     bool storing;            /* the leader's assignment of this generation is being written */
 
     bool subscribed_known;
-    struct topic_names subscribed;
+    struct group_topics subscribed;
 
     struct group_offsets offsets;
 };

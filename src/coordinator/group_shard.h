@@ -37,8 +37,8 @@ const struct group_env *group_shard_env(const struct group_shard *s);
 /* Answers all that is parked with NOT_COORDINATOR, and whatever comes from now on with
  * COORDINATOR_NOT_AVAILABLE. */
 void group_shard_shut_down(struct group_shard *s);
-/* Shuts down what is not yet. No write may be under way. After a shut down the executor is not needed
- * any more. */
+/* Shuts down what is not yet. No write may be under way. After a shut down the executor is not
+ * needed any more. */
 void group_shard_free(struct group_shard *s);
 
 /* This broker leads the partition from this epoch on. */

@@ -91,6 +91,11 @@ struct auto_create *broker_auto_create(const struct broker *b)
     return b->auto_create;
 }
 
+struct group_manager *broker_groups(const struct broker *b)
+{
+    return b->groups;
+}
+
 struct producer_ids *broker_producer_ids(const struct broker *b)
 {
     return b->producer_ids;

@@ -38,6 +38,9 @@ struct broker {
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;
     struct fetch_sessions *fetch_sessions;
+    struct uv_executor **group_executors;
+    int group_executors_n;
+    struct group_manager *groups;
     struct auto_create *auto_create;
     struct producer_ids *producer_ids;
     struct client_quotas *quotas;

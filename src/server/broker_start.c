@@ -12,6 +12,7 @@
 #include "metadata/paths.h"
 #include "metadata/znode.h"
 #include "server/auto_create.h"
+#include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/client_quotas.h"
 #include "server/conn_limits.h"
@@ -52,6 +53,15 @@ int broker_check_supported(const struct config *c, char *err, size_t err_n)
         snprintf(err, err_n,
                  "listeners: listener %s is not PLAINTEXT; this version has no TLS and no SASL yet",
                  c->listeners[i].name);
+        return -ENOTSUP;
+    }
+    const char *protocols = config_string(c, "group.coordinator.rebalance.protocols");
+    if (!strstr(protocols, "classic") || strstr(protocols, "consumer") ||
+        strstr(protocols, "share")) {
+        snprintf(err, err_n,
+                 "group.coordinator.rebalance.protocols=%s: must be classic; the other group "
+                 "protocols need KRaft",
+                 protocols);
         return -ENOTSUP;
     }
     return 0;
@@ -487,10 +497,10 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,     start_threads,        find_identity,   load_settings,
-        load_logs,           broker_make_cleaner,  make_replicas,   make_admin,
-        bind_listeners,      load_quotas,          register_broker, start_controller,
-        broker_start_upkeep, broker_start_cleaner,
+        check_supported,  start_threads,       find_identity,        load_settings,
+        load_logs,        broker_make_cleaner, make_replicas,        broker_groups_start,
+        make_admin,       bind_listeners,      load_quotas,          register_broker,
+        start_controller, broker_start_upkeep, broker_start_cleaner,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

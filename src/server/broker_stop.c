@@ -5,6 +5,7 @@
 
 #include "base/logline.h"
 #include "server/auto_create.h"
+#include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
@@ -149,6 +150,7 @@ static void free_parts(struct broker *b)
 
 void broker_take_down(struct broker *b)
 {
+    broker_groups_shut_down(b); /* members that wait would hold the network up */
     stop_network(b);
     stop_upkeep(b);
     if (b->controller_ex)
@@ -156,6 +158,7 @@ void broker_take_down(struct broker *b)
     stop_workers(b);
     close_data(b);
     stop_threads(b);
+    broker_groups_stop(b);
     free_parts(b);
 }
 

@@ -5,7 +5,7 @@
 
 #include "coordinator/group_records.h"
 #include "coordinator/key_partition.h"
-#include "coordinator/topic_names.h"
+#include "coordinator/group_topics.h"
 #include "unit.h"
 
 static size_t unhex(const char *hex, uint8_t *out)
@@ -319,15 +319,15 @@ static void topics_of_subscriptions(void **state)
     };
     uint8_t room[64];
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct topic_names s;
-        topic_names_init(&s);
-        assert_int_equal(topic_names_add_subscription(&s, bytes_of(rows[i].hex, room)), rows[i].rc);
+        struct group_topics s;
+        group_topics_init(&s);
+        assert_int_equal(group_topics_add_subscription(&s, bytes_of(rows[i].hex, room)), rows[i].rc);
         if (rows[i].rc == 0)
             assert_int_equal(s.map.n, rows[i].n);
         if (rows[i].rc == 0 && rows[i].n)
-            assert_true(topic_names_has(&s, STR_LIT("t")));
-        assert_false(topic_names_has(&s, STR_LIT("x")));
-        topic_names_free(&s);
+            assert_true(group_topics_has(&s, STR_LIT("t")));
+        assert_false(group_topics_has(&s, STR_LIT("x")));
+        group_topics_free(&s);
     }
 }
 

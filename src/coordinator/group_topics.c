@@ -1,5 +1,5 @@
-/* topic_names.c - see topic_names.h. */
-#include "coordinator/topic_names.h"
+/* group_topics.c - see group_topics.h. */
+#include "coordinator/group_topics.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@ struct topic_name {
     char p[];
 };
 
-void topic_names_init(struct topic_names *s)
+void group_topics_init(struct group_topics *s)
 {
     hmap_init(&s->map);
 }
 
-void topic_names_free(struct topic_names *s)
+void group_topics_free(struct group_topics *s)
 {
     for (struct hnode *n = hmap_first(&s->map), *next; n; n = next) {
         next = hmap_next(&s->map, n);
@@ -32,14 +32,14 @@ static bool is_name(const struct hnode *n, const void *key)
     return str_eq((struct str){t->p, t->len}, *(const struct str *)key);
 }
 
-bool topic_names_has(const struct topic_names *s, struct str name)
+bool group_topics_has(const struct group_topics *s, struct str name)
 {
     return hmap_find(&s->map, hash_str(name), is_name, &name) != NULL;
 }
 
-int topic_names_add(struct topic_names *s, struct str name)
+int group_topics_add(struct group_topics *s, struct str name)
 {
-    if (topic_names_has(s, name))
+    if (group_topics_has(s, name))
         return 0;
     struct topic_name *t = malloc(sizeof(*t) + (size_t)name.len);
     if (!t)
@@ -52,7 +52,7 @@ int topic_names_add(struct topic_names *s, struct str name)
     return rc;
 }
 
-int topic_names_add_subscription(struct topic_names *s, struct bytes subscription)
+int group_topics_add_subscription(struct group_topics *s, struct bytes subscription)
 {
     struct reader r =
         reader_of(subscription.p, subscription.len < 0 ? 0 : (size_t)subscription.len);
@@ -61,7 +61,7 @@ int topic_names_add_subscription(struct topic_names *s, struct bytes subscriptio
     for (int32_t i = 0; i < n && !r.bad; i++) {
         int16_t len = reader_i16(&r);
         const char *p = len < 0 ? NULL : (const char *)reader_take(&r, (size_t)len);
-        int rc = p ? topic_names_add(s, (struct str){p, len}) : -EBADMSG;
+        int rc = p ? group_topics_add(s, (struct str){p, len}) : -EBADMSG;
         if (rc)
             return rc;
     }

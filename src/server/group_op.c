@@ -1,0 +1,108 @@
+/* group_op.c - see group_op.h. */
+#include "server/group_op.h"
+
+#include "server/broker.h"
+
+struct group_op *group_op_new(struct request *req, enum group_api api)
+{
+    struct group_op *op = arena_new(req->arena, struct group_op);
+    void *out = op ? arena_calloc(req->arena, 1, req->api->response->body->size) : NULL;
+    if (!out) {
+        request_no_memory(req);
+        return NULL;
+    }
+    msg_init(req->api->response, out);
+    op->req = req;
+    op->out = out;
+    char *host = arena_printf(req->arena, "/%s", conn_peer_host(req->net->conn));
+    op->call = (struct group_call){.api = api,
+                                   .version = request_version(req),
+                                   .client_id = req->header.client_id,
+                                   .client_host = str_of(host),
+                                   .in = req->body,
+                                   .out = out,
+                                   .arena = req->arena};
+    if (host && group_call_lay_out(&op->call))
+        return op;
+    request_no_memory(req);
+    return NULL;
+}
+
+void group_op_answer(struct group_op *op)
+{
+    if (op->call.no_memory) {
+        request_no_memory(op->req);
+        return;
+    }
+    if (op->finish)
+        op->finish(op);
+    request_respond(op->req, op->out);
+}
+
+static void end(struct group_op *op)
+{
+    struct broker *b = op->req->broker;
+    group_op_answer(op);
+    broker_async_end(b);
+}
+
+/* ---- on the reactor: the end, when both the call and a cancellation of it are back ---- */
+
+static void answered(struct task *t)
+{
+    struct group_op *op = container_of(t, struct group_op, task);
+    op->answered = true;
+    if (!op->cancelling)
+        end(op);
+}
+
+static void cancellation_back(struct task *t)
+{
+    struct group_op *op = container_of(t, struct group_op, cancel.task);
+    op->cancelling = false;
+    if (op->answered)
+        end(op); /* what it answers goes nowhere: the connection is closed */
+}
+
+/* ---- on the coordinator's thread ---- */
+
+static void call_done(struct group_call *c)
+{
+    struct group_op *op = container_of(c, struct group_op, call);
+    task_init(&op->task, answered);
+    executor_post(request_executor(op->req), &op->task);
+}
+
+static void cancelled(struct group_cancel *c)
+{
+    struct group_op *op = container_of(c, struct group_op, cancel);
+    task_init(&c->task, cancellation_back);
+    executor_post(request_executor(op->req), &c->task);
+}
+
+/* ---- and on the reactor again ---- */
+
+static void aborted(struct net_request *r)
+{
+    struct group_op *op = r->user;
+    if (op->answered)
+        return;
+    op->cancelling = true;
+    op->cancel.call = &op->call;
+    op->cancel.cancelled = cancelled;
+    group_manager_cancel(broker_groups(op->req->broker), &op->cancel);
+}
+
+void group_op_submit(struct group_op *op)
+{
+    op->call.done = call_done;
+    op->req->net->user = op;
+    op->req->net->aborted = aborted;
+    broker_async_begin(op->req->broker);
+    group_manager_submit(broker_groups(op->req->broker), &op->call);
+}
+
+bool group_instances_allowed(const struct request *req)
+{
+    return broker_config(req->broker)->ibp >= 203;
+}
