@@ -98,7 +98,8 @@ enum kerr partition_epoch_end(struct partition *p, int32_t current_leader_epoch,
 
 /* DeleteRecords. Raises the log start to the offset (PARTITION_HIGH_WATERMARK: to that), which is
  * then *raised_to; lower is no change. Leader only: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR;
- * POLICY_VIOLATION when the topic does not delete, OFFSET_OUT_OF_RANGE. @blocks on the epoch file */
+ * POLICY_VIOLATION when the topic does not delete, OFFSET_OUT_OF_RANGE. @blocks on the epoch file
+ */
 #define PARTITION_HIGH_WATERMARK (-1)
 enum kerr partition_delete_records(struct partition *p, int64_t offset, int64_t *raised_to);
 /* The least log start of the leader and its live followers: all have deleted what is below. Leader
