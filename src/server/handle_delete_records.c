@@ -79,6 +79,10 @@ static void aborted(struct net_request *r)
 
 static void wait_for_replicas(struct delete_op *op)
 {
+    if (op->req->net->gone) { /* while the logs were cut: nobody would end the wait */
+        finished(&op->pending, PENDING_CANCELLED);
+        return;
+    }
     size_t n = (size_t)op->n;
     struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
     struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
