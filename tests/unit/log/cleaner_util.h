@@ -8,6 +8,7 @@
 #include "log/cleaner_facts.h"
 #include "log/cleaner_work.h"
 #include "log/log_load.h"
+#include "log/segment_recover.h"
 
 struct clean_test {
     struct log_test t;
