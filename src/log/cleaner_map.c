@@ -84,8 +84,10 @@ int cleaner_map_dirty(struct cleaner_run *run, int64_t *covered_to)
     int err = 0;
     for (int i = first; i < run->list->n - 1 && run->list->v[i]->base < ch->upto && !err && !m.full;
          i++) {
-        err =
-            cleaner_add_aborted(run, &m.txns, i, run->list->v[i]->base, run->list->v[i + 1]->base);
+        int64_t base = run->list->v[i]->base;
+        /* The walk may begin behind the markers of what ended in front of first_dirty. */
+        err = cleaner_add_aborted(run, &m.txns, i, base > ch->first_dirty ? base : ch->first_dirty,
+                                  run->list->v[i + 1]->base);
         if (!err)
             err = map_segment(&m, i);
     }

@@ -316,6 +316,7 @@ static void run(uint64_t seed)
         if (below(m, 4))
             compact(m);
         sim_clock_advance(&m->c.t.clock, (int64_t)below(m, 800));
+        int64_t cleaned_to = log_cleaned_to(m->c.t.log);
         if (below(m, 5) == 0) {
             reopen_clean(&m->c.t);
             commit_all(&m->c);
@@ -324,6 +325,7 @@ static void run(uint64_t seed)
             reopen_unclean(&m->c.t);
             commit_all(&m->c);
         }
+        atomic_store(&m->c.t.log->cleaned_to, cleaned_to); /* the checkpoint file's */
         check_committed_view(m);
     }
     teardown_clean(&m->c);

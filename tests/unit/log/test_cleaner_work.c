@@ -511,6 +511,29 @@ static void transactions_span_groups(void **state)
     teardown_clean(&c);
 }
 
+/* Pass 1 begins in the middle of a segment, behind the end of an aborted transaction: what its
+ * producer wrote later is not part of it. */
+static void an_aborted_transaction_ends_in_front_of_the_dirty_part(void **state)
+{
+    struct clean_test c;
+    setup_clean(&c);
+    c.t.config.index_interval_bytes = 0; /* so that the walk begins at the very batch */
+    log_set_config(c.t.log, &c.t.config);
+    put_produced(&c, 7, 0, true, &a1, 1);
+    put_marker(&c, 7, false);
+    put(&c, "x", "1");
+    put(&c, "x", "2");
+    put_produced(&c, 7, 1, true, &a1, 1);
+    put_marker(&c, 7, true);
+    put_produced(&c, 7, 2, true, &(struct kv){"a", "3", 0}, 1);
+    put_marker(&c, 7, true);
+    roll(&c);
+    atomic_store(&c.t.log->cleaned_to, 3);
+    clean(&c);
+    assert_string_equal(contents(&c), "3:x=2 6:a=3");
+    teardown_clean(&c);
+}
+
 /* ---- the map ---- */
 
 /* A full map ends pass 1: the rest is left for next time, and not a record of it is touched. */
@@ -810,6 +833,7 @@ UNIT_MAIN(
     unit_test(aborted_data_goes_and_its_marker_later),
     unit_test(marker_stays_with_the_head_of_its_data), unit_test(marker_alone_leaves_its_head),
     unit_test(open_transaction_holds_compaction_back), unit_test(transactions_span_groups),
+    unit_test(an_aborted_transaction_ends_in_front_of_the_dirty_part),
     unit_test(goes_on_where_a_full_map_ended), unit_test(full_map_may_end_inside_a_batch),
     unit_test(groups_by_size_and_keeps_empty_ones),
     unit_test(takes_over_the_time_of_the_last_segment), unit_test(snapshots_go_with_their_segments),
