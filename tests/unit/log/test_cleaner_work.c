@@ -521,16 +521,16 @@ static void an_aborted_transaction_ends_in_front_of_the_dirty_part(void **state)
     log_set_config(c.t.log, &c.t.config);
     put_produced(&c, 7, 0, true, &a1, 1);
     put_marker(&c, 7, false);
+    put(&c, "b", "0");
     put(&c, "x", "1");
-    put(&c, "x", "2");
-    put_produced(&c, 7, 1, true, &a1, 1);
+    put_produced(&c, 7, 1, true, &b1, 1);
     put_marker(&c, 7, true);
-    put_produced(&c, 7, 2, true, &(struct kv){"a", "3", 0}, 1);
+    put_produced(&c, 7, 2, true, &a1, 1);
     put_marker(&c, 7, true);
     roll(&c);
     atomic_store(&c.t.log->cleaned_to, 3);
     clean(&c);
-    assert_string_equal(contents(&c), "3:x=2 6:a=3");
+    assert_string_equal(contents(&c), "3:x=1 4:b=1 6:a=1");
     teardown_clean(&c);
 }
 
