@@ -581,6 +581,7 @@ static void records_and_aborted_transactions_are_of_one_time(void **state)
     put_marker(&b.c, 7, false);
     put(&b.c, "d", "1");
     roll(&b.c);
+    b.mo.defaults = b.c.t.config;
     restart(&b); /* so that the index is opened by its name */
     log = use(&b, "t");
     commit_all(&b.c);
