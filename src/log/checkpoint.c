@@ -71,8 +71,8 @@ bool checkpoint_int(struct str s, int64_t min, int64_t max, int64_t *out)
 int checkpoint_parse(const char *text, size_t len, int fields_n,
                      int (*each)(void *arg, const struct str *fields), void *arg)
 {
-    if (len > FILE_MAX_BYTES)
-        return -EBADMSG;
+    if (len > FILE_MAX_BYTES || memchr(text, 0, len))
+        return -EBADMSG; /* zeros: what a crash leaves of a file that was never synced */
     struct str rest = {text, (int32_t)len};
     struct str line, fields[FIELDS_MAX];
     int64_t version, count, seen = 0;

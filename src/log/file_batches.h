@@ -27,6 +27,11 @@ void file_batches_init(struct file_batches *w, struct file *file, int64_t pos, i
 /* The next entry: its head, and its place in the file in *pos. b->p points into the window and is
  * good for the head only, until the next call. BATCH_END also on a read error. */
 enum batch_walk file_batches_next(struct file_batches *w, struct batch *b, int64_t *pos);
+/* Behind the entry; a head may say anything, so the last offset there is stays the last. */
+static inline int64_t batch_next_offset(const struct batch *b)
+{
+    return b->last_offset == INT64_MAX ? INT64_MAX : b->last_offset + 1;
+}
 /* Checksum of the entry at pos; reads it through the window. 1 right, 0 wrong, -errno. */
 int file_batches_crc_ok(struct file_batches *w, const struct batch *b, int64_t pos);
 /* The whole entry into `out` (which is emptied first), and b->p made to point at it. 0; -EBADMSG

@@ -249,7 +249,7 @@ static bool offsets_rise(const struct prepared *pr)
 {
     for (int i = 0; i < pr->batches_n; i++) {
         const struct batch *b = &pr->batches[i].head;
-        if (b->last_offset < b->base_offset ||
+        if (b->base_offset < 0 || b->last_offset < b->base_offset || b->last_offset == INT64_MAX ||
             (i && first_of(b) <= pr->batches[i - 1].head.last_offset))
             return false;
     }

@@ -145,7 +145,7 @@ static void check_data(struct checker *c)
         else
             check_batch(c, &b, pos, expected);
         remember(c, &b, pos);
-        expected = b.last_offset + 1;
+        expected = batch_next_offset(&b);
         end = pos + b.size;
     }
     if (end != c->size)
@@ -245,7 +245,7 @@ static void check_txn_index(struct checker *c)
         if (file_pread(f, raw, sizeof(raw), at) != (ssize_t)sizeof(raw) ||
             !txn_entry_decode(raw, &e) || e.last_offset <= before ||
             (c->next_base >= 0 && e.last_offset >= c->next_base) ||
-            e.first_offset >= e.last_offset || e.last_stable_offset > e.last_offset + 1)
+            e.first_offset >= e.last_offset || e.last_stable_offset - 1 > e.last_offset)
             violated(c, "T1", "transaction entry at %" PRId64, at);
         before = e.last_offset;
     }

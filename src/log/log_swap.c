@@ -83,7 +83,7 @@ static int swap_end(struct fs *fs, const char *dir, int64_t base, int64_t *end)
     if (!err) {
         file_batches_init(&w, f, 0, st.size, window, sizeof(window));
         while (file_batches_next(&w, &b, &pos) == BATCH_OK)
-            *end = b.last_offset + 1;
+            *end = batch_next_offset(&b);
         err = w.error;
     }
     file_unref(f);

@@ -229,33 +229,6 @@ int segment_mtime(struct segment *s, int64_t *ms)
     return err;
 }
 
-int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos)
-{
-    uint8_t window[WALK_WINDOW];
-    struct file_batches w;
-    struct file *f;
-    struct batch b;
-    int64_t pos, size = segment_size(s);
-    *next = s->base;
-    if (end_pos)
-        *end_pos = 0;
-    if (size == 0)
-        return 0;
-    int err = segment_file(s, &f);
-    if (err)
-        return err;
-    err = segment_walk(s, f, INT64_MAX, size, window, sizeof(window), &w);
-    while (!err && file_batches_next(&w, &b, &pos) == BATCH_OK) {
-        *next = b.last_offset + 1;
-        if (end_pos)
-            *end_pos = pos + b.size;
-    }
-    file_unref(f);
-    if (err)
-        return err;
-    return segment_failed(s, LOG_FILE_DATA, w.error, "read");
-}
-
 int segment_aborted(struct segment *s, int64_t from, int64_t upper,
                     int (*each)(void *arg, const struct txn_entry *e), void *arg)
 {

@@ -99,8 +99,6 @@ int segment_mtime(struct segment *s, int64_t *ms);
  * on; -errno. */
 int segment_aborted(struct segment *s, int64_t from, int64_t upper,
                     int (*each)(void *arg, const struct txn_entry *e), void *arg);
-/* Offset behind the last whole batch; *end_pos (may be NULL) where it ends. */
-int segment_next_offset(struct segment *s, int64_t *next, int64_t *end_pos);
 
 /* ---- writing: the active segment, under the log's mutex ---- */
 /* Reads what appending needs, once. */

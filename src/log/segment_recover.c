@@ -115,7 +115,7 @@ static int scan(struct segment *s, struct segment_recovery *r, struct file_batch
         int err = take_batch(s, r, w, &b, pos);
         if (err)
             return err;
-        r->next_offset = b.last_offset + 1;
+        r->next_offset = batch_next_offset(&b);
         *end = pos + b.size;
     }
     if (walk == BATCH_CORRUPT)
@@ -324,8 +324,8 @@ int segment_settle(struct segment *s, int64_t *next_offset, bool *sane)
     if (err)
         return err;
     file_batches_init(&w, f, walk_from, size, window, sizeof(window));
-    while (file_batches_next(&w, &b, &pos) == BATCH_OK) {
-        *next_offset = b.last_offset + 1;
+    while (file_batches_next(&w, &b, &pos) == BATCH_OK && !misplaced(s, &b, *next_offset)) {
+        *next_offset = batch_next_offset(&b);
         end = pos + b.size;
     }
     file_unref(f);

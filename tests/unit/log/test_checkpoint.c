@@ -92,6 +92,8 @@ static void damage_is_refused_as_a_whole(void **state)
         assert_int_equal(parse(bad[i], &c), -EBADMSG);
         assert_null(c.v);
     }
+    struct offset_checkpoint c;
+    assert_int_equal(offset_checkpoint_parse(calloc(1, 64), 64, &c), -EBADMSG); /* zeros */
 }
 
 static void numbers_keep_to_their_range(void **state)

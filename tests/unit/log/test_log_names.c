@@ -16,7 +16,7 @@ static void file_names_read_and_write(void **state)
         {"00000000000000001057.snapshot", 1057, LOG_FILE_SNAPSHOT, LOG_STAGE_LIVE},
         {"00000000000000001057.log.cleaned", 1057, LOG_FILE_DATA, LOG_STAGE_CLEANED},
         {"00000000000000001057.index.swap", 1057, LOG_FILE_INDEX, LOG_STAGE_SWAP},
-        {"09223372036854775807.log", INT64_MAX, LOG_FILE_DATA, LOG_STAGE_LIVE},
+        {"09223372034707292159.log", INT64_MAX - INT32_MAX - 1, LOG_FILE_DATA, LOG_STAGE_LIVE},
     };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct log_file_name f;
@@ -44,6 +44,7 @@ static void other_files_are_not_ours(void **state)
                                       "00000000000000000000.log.swap.swap",
                                       "0000000000000000000x.log",
                                       "000000000000000000001.log",
+                                      "09223372034707292160.log",
                                       "09223372036854775808.log",
                                       "99999999999999999999.log",
                                       "leader-epoch-checkpoint",
