@@ -112,6 +112,12 @@ int file_unmap(struct file *f, void *p, size_t len)
     return f->fs->ops->unmap(f, p, len);
 }
 
+void file_drop_fd(struct file *f)
+{
+    if (f->fs->ops->drop_fd)
+        f->fs->ops->drop_fd(f);
+}
+
 int fs_rename(struct fs *fs, const char *from, const char *to)
 {
     return fs->ops->rename(fs, from, to);
@@ -135,6 +141,12 @@ int fs_rmdir(struct fs *fs, const char *path)
 int fs_sync_dir(struct fs *fs, const char *path)
 {
     return fs->ops->sync_dir(fs, path);
+}
+
+void fs_write_back(struct fs *fs, const char *path)
+{
+    if (fs->ops->write_back)
+        fs->ops->write_back(fs, path);
 }
 
 int fs_stat(struct fs *fs, const char *path, struct file_stat *st)

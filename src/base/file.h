@@ -42,11 +42,14 @@ struct fs_ops {
     int (*map)(struct file *f, size_t len, bool writable, void **out);
     int (*msync)(struct file *f, void *p, size_t len);
     int (*unmap)(struct file *f, void *p, size_t len);
+    void (*drop_fd)(struct file *f); /* may be NULL: see file_drop_fd */
     int (*rename)(struct fs *fs, const char *from, const char *to);
     int (*unlink)(struct fs *fs, const char *path);
     int (*mkdir)(struct fs *fs, const char *path, int mode);
     int (*rmdir)(struct fs *fs, const char *path);
     int (*sync_dir)(struct fs *fs, const char *path);
+    /* May be NULL: see fs_write_back. */
+    void (*write_back)(struct fs *fs, const char *path);
     int (*stat)(struct fs *fs, const char *path, struct file_stat *st);
     /* Calls each(name) for every entry but . and .. ; stops at the first non-zero and returns it.
      */
@@ -87,6 +90,9 @@ int file_set_mtime(struct file *f, int64_t mtime_ms);
 int file_map(struct file *f, size_t len, bool writable, void **out);
 int file_msync(struct file *f, void *p, size_t len);
 int file_unmap(struct file *f, void *p, size_t len);
+/* Closes the descriptor of a file that is mapped: from now on only msync, unmap and unref are
+ * allowed. Thousands of maps then cost no descriptors. */
+void file_drop_fd(struct file *f);
 
 int fs_rename(struct fs *fs, const char *from, const char *to);
 int fs_unlink(struct fs *fs, const char *path);
@@ -95,6 +101,9 @@ int fs_mkdir_p(struct fs *fs, const char *path); /* each new folder's parent is 
 int fs_rmdir(struct fs *fs, const char *path);
 int fs_remove_tree(struct fs *fs, const char *path); /* gone already is fine */
 int fs_sync_dir(struct fs *fs, const char *path);
+/* Writes back all that is dirty on the file system that holds `path`, so that the many fsyncs which
+ * follow find little to do. A hint: it promises nothing and tells of no error, the fsyncs do. */
+void fs_write_back(struct fs *fs, const char *path);
 int fs_stat(struct fs *fs, const char *path, struct file_stat *st);
 int fs_list(struct fs *fs, const char *path, int (*each)(void *arg, const char *name), void *arg);
 

@@ -45,9 +45,16 @@ static int posix_open(struct fs *fs, const char *path, int flags, int mode, stru
     return 0;
 }
 
+static void posix_drop_fd(struct file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd); /* on Linux the descriptor is gone even after EINTR */
+    f->fd = -1;
+}
+
 static void posix_close(struct file *f)
 {
-    close(f->fd); /* on Linux the descriptor is gone even after EINTR */
+    posix_drop_fd(f);
     free(f);
 }
 
@@ -159,6 +166,15 @@ static int posix_sync_dir(struct fs *fs, const char *path)
     return err;
 }
 
+static void posix_write_back(struct fs *fs, const char *path)
+{
+    int fd = RETRY(open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return;
+    (void)syncfs(fd); /* what it would tell, the fsync of the file in question tells too */
+    close(fd);
+}
+
 static int posix_stat(struct fs *fs, const char *path, struct file_stat *st)
 {
     struct stat raw;
@@ -202,11 +218,13 @@ static const struct fs_ops posix_ops = {
     .map = posix_map,
     .msync = posix_msync,
     .unmap = posix_unmap,
+    .drop_fd = posix_drop_fd,
     .rename = posix_rename,
     .unlink = posix_unlink,
     .mkdir = posix_mkdir,
     .rmdir = posix_rmdir,
     .sync_dir = posix_sync_dir,
+    .write_back = posix_write_back,
     .stat = posix_stat,
     .list = posix_list,
 };

@@ -101,6 +101,8 @@ static int map_open(struct index_file *x, struct fs *fs, const char *path, struc
             m->p = err ? NULL : p;
             if (err == -ENOMEM) /* out of maps or address space: calls do as well */
                 err = 0;
+            else if (!err)
+                file_drop_fd(m->file);
         }
     }
     if (err) {
@@ -192,19 +194,41 @@ int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key)
     return lo;
 }
 
-/* Makes sure that bytes [0, end) have blocks. */
-static int back(struct index_file *x, struct file *f, int64_t end)
+/* A handle that reads and writes: the open one, or a new one, since a map has none. Let go with
+ * file_unref. */
+static int handle(struct index_file *x, struct fs *fs, const char *path, struct file **f)
 {
-    if (end <= x->backed)
+    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
+    if (m && !m->p) {
+        *f = file_ref(m->file);
+        return 0;
+    }
+    return fs_open(fs, path, O_RDWR, f);
+}
+
+/* Makes sure that bytes [0, end) have blocks, and that the file has its full size. */
+static int make_room(struct index_file *x, struct fs *fs, const char *path, int64_t end)
+{
+    struct file *f;
+    if (x->full_size && end <= x->backed)
         return 0;
     int64_t len = x->backed ? CHUNK : FIRST_CHUNK;
     if (x->backed + len < end)
         len = end - x->backed;
     if (x->backed + len > full_bytes(x))
         len = full_bytes(x) - x->backed;
-    int err = file_allocate(f, x->backed, len);
+    int err = handle(x, fs, path, &f);
+    if (err)
+        return err;
+    if (!x->full_size)
+        err = file_truncate(f, full_bytes(x));
     if (!err)
+        x->full_size = true;
+    if (!err && end > x->backed)
+        err = file_allocate(f, x->backed, len);
+    if (!err && end > x->backed)
         x->backed += len;
+    file_unref(f);
     return err;
 }
 
@@ -217,20 +241,12 @@ int index_file_append(struct index_file *x, struct fs *fs, const char *path, con
     int n = atomic_load_explicit(&x->n, memory_order_relaxed);
     if (n >= x->max)
         return -ENOSPC;
-    if (!x->full_size) {
-        err = file_truncate(m->file, full_bytes(x));
-        if (err)
-            return err;
-        x->full_size = true;
-    }
     int64_t at = (int64_t)n * x->entry;
-    if (m->p) {
-        err = back(x, m->file, at + x->entry);
-        if (!err)
-            memcpy(m->p + at, entry, x->entry);
-    } else {
+    err = make_room(x, fs, path, at + x->entry);
+    if (!err && m->p)
+        memcpy(m->p + at, entry, x->entry);
+    else if (!err)
         err = file_pwrite_all(m->file, entry, x->entry, at);
-    }
     if (err)
         return err;
     atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
@@ -238,36 +254,26 @@ int index_file_append(struct index_file *x, struct fs *fs, const char *path, con
     return 0;
 }
 
-/* Some handle of the file: the open one, or a new one that *fresh says to let go. */
-static int handle(struct index_file *x, struct fs *fs, const char *path, struct file **f,
-                  struct file **fresh)
+int index_file_seal(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry)
 {
-    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
-    *fresh = NULL;
-    if (m) {
-        *f = m->file;
+    struct file *f;
+    if (!entry && !x->full_size)
         return 0;
-    }
-    int err = fs_open(fs, path, O_RDWR, fresh);
-    *f = *fresh;
-    return err;
-}
-
-int index_file_trim(struct index_file *x, struct fs *fs, const char *path)
-{
-    if (!x->full_size)
-        return 0;
-    struct file *f, *fresh;
-    int err = handle(x, fs, path, &f, &fresh);
+    int n = atomic_load_explicit(&x->n, memory_order_relaxed);
+    int err = handle(x, fs, path, &f);
     if (err)
         return err;
-    err = file_truncate(f, (int64_t)atomic_load(&x->n) * x->entry);
-    file_unref(fresh);
+    if (entry) /* by a call: it shows in a map as well */
+        err = file_pwrite_all(f, entry, x->entry, (int64_t)n++ * x->entry);
+    if (!err)
+        err = file_truncate(f, (int64_t)n * x->entry);
+    file_unref(f);
     if (err)
         return err;
     x->full_size = false;
     x->backed = 0;
     atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
+    atomic_store_explicit(&x->n, n, memory_order_release);
     return 0;
 }
 
@@ -275,8 +281,8 @@ int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
 {
     if (!atomic_exchange_explicit(&x->dirty, false, memory_order_acq_rel))
         return 0;
-    struct file *f, *fresh;
-    int err = handle(x, fs, path, &f, &fresh);
+    struct file *f;
+    int err = handle(x, fs, path, &f);
     if (err) { /* nothing was lost: the next sync has to do it */
         atomic_store_explicit(&x->dirty, true, memory_order_release);
         return err;
@@ -286,7 +292,7 @@ int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
     if (m && m->p && bytes)
         err = file_msync(m->file, m->p, (size_t)bytes);
     if (!err)
-        err = file_sync(f); /* its size too: a trimmed index must come back trimmed */
-    file_unref(fresh);
+        err = file_sync(f); /* its size too: a sealed index must come back sealed */
+    file_unref(f);
     return log_sync_failed(err);
 }

@@ -3,15 +3,14 @@
  *
  * FORMAT      entries back to back, no header, no checksum. While a segment is active the file has
  *             its full size (zeros behind the entries); afterwards it is cut to the entries.
- * OPENING     lazily, at the first look-up or entry. The map of a file that may grow covers the
- *             full size from the start, so it is never replaced and readers never lose it. Without
- *             address space for a map the entries are read and written by calls instead.
- * INVARIANTS  an entry's bytes are in place before the count that covers it is published, and never
- *             change afterwards. Blocks are allocated before a store into the map, so a full disk
- *             is an error code and not a SIGBUS.
- * CRASH       of no consequence: after an unclean stop indexes are made anew.
- * THREADS     reading: any. Growing, cutting: one at a time (the log's mutex). Errors are -errno;
- *             the caller knows the path and reports. */
+ * OPENING     lazily, at the first look-up or entry; a map holds no descriptor. The map of a file
+ * that may grow covers the full size from the start, so it is never replaced and readers never lose
+ * it. Without address space for a map the entries are read and written by calls instead. INVARIANTS
+ * an entry's bytes are in place before the count that covers it is published, and never change
+ * afterwards. Blocks are allocated before a store into the map, so a full disk is an error code and
+ * not a SIGBUS. CRASH       of no consequence: after an unclean stop indexes are made anew. THREADS
+ * reading: any. Growing, cutting: one at a time (the log's mutex). Errors are -errno; the caller
+ * knows the path and reports. */
 #ifndef LOG_INDEX_FILE_H
 #define LOG_INDEX_FILE_H
 
@@ -64,8 +63,9 @@ static inline bool index_file_full(const struct index_file *x, int reserve)
 
 /* Writer. The entry is visible when it returns 0. */
 int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry);
-/* Cuts the file to its entries. */
-int index_file_trim(struct index_file *x, struct fs *fs, const char *path);
+/* Adds an entry (NULL: none) and cuts the file to its entries. Maps nothing and leaves nothing open
+ * that was not: a stop closes thousands. The count must be settled. */
+int index_file_seal(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry);
 /* fsync if something was written since the last one. */
 int index_file_sync(struct index_file *x, struct fs *fs, const char *path);
 

@@ -80,32 +80,44 @@ enum kerr log_flush(struct log *log)
     return code;
 }
 
-static int close_locked(struct log *log)
+static int seal_locked(struct log *log)
 {
     pthread_mutex_lock(&log->lock);
-    int64_t end = log_end_offset(log);
-    struct segment *active = segment_list_active(log->segments.now);
-    atomic_store(&log->gone, true); /* nobody appends any more, so the lock may go for the syncs */
+    atomic_store(&log->gone, true); /* nobody appends any more */
     int err = log_flush_metadata(log);
     if (!err)
-        err = log_take_snapshot(log, end, true);
+        err = log_take_snapshot(log, log_end_offset(log), false);
     if (!err)
-        err = segment_seal(active);
+        err = segment_seal(segment_list_active(log->segments.now));
     pthread_mutex_unlock(&log->lock);
-    if (!err)
-        err = log_sync_to(log, end);
     return err;
 }
 
-int log_close(struct log *log)
+int log_seal(struct log *log)
 {
     int err = 0;
     pthread_mutex_lock(&log->flush_lock);
     if (log_offline(log))
         err = -EIO;
-    else if (!atomic_load(&log->gone) && log->touched)
-        err = close_locked(log);
+    else if (!atomic_load(&log->gone) && log->touched) {
+        err = seal_locked(log);
+        log->sealed = !err;
+    }
     atomic_store(&log->gone, true);
+    pthread_mutex_unlock(&log->flush_lock);
+    return err;
+}
+
+int log_close(struct log *log)
+{
+    int err = log_seal(log);
+    pthread_mutex_lock(&log->flush_lock);
+    if (!err && log->sealed) {
+        err = log->last_snapshot ? sync_snapshot(log, log->last_snapshot) : 0;
+        if (!err)
+            err = log_sync_to(log, log_end_offset(log));
+        log->sealed = false;
+    }
     pthread_mutex_unlock(&log->flush_lock);
     return err;
 }

@@ -394,7 +394,8 @@ static int settle_producers(struct loader *ld)
         err = log_load_producers(log, ld->segments, ld->n, ld->end,
                                  ld->args->clean && !ld->producers_gone);
     if (!err && ld->end > log->last_snapshot && ld->end > log_start_offset(log)) {
-        err = log_take_snapshot(log, ld->end, true);
+        /* not synced, which would make a start of thousands long: a torn one fails its checksum */
+        err = log_take_snapshot(log, ld->end, false);
         log->touched = true;
     }
     log_update_unstable(log);
@@ -470,6 +471,7 @@ static int create_files(struct log *log, struct uuid topic_id)
     err = segment_create(&log->folder, 0, &log->config->c, &s);
     if (err)
         return err;
+    segment_close_files(s); /* it may be long before the first record comes */
     log->segments.now = segment_list_new(&s, 1);
     segment_unref(s);
     if (!log->segments.now)

@@ -291,6 +291,12 @@ static void *parallel_run(void *arg)
     return NULL;
 }
 
+int log_manager_light_threads(const struct log_manager *m, int n)
+{
+    enum { FEW_LOGS = 64, LIGHT_THREADS = 8 };
+    return n > FEW_LOGS && m->threads < LIGHT_THREADS ? LIGHT_THREADS : m->threads;
+}
+
 void log_manager_parallel(const char *name, int threads, int n, void (*work)(void *arg, int i),
                           void *arg)
 {
@@ -317,6 +323,13 @@ struct closing {
     atomic_bool failed;
 };
 
+static void seal_one(void *arg, int i)
+{
+    struct closing *c = arg;
+    if (log_seal(c->logs[i]))
+        atomic_store(&c->failed, true);
+}
+
 static void close_one(void *arg, int i)
 {
     struct closing *c = arg;
@@ -326,9 +339,10 @@ static void close_one(void *arg, int i)
 
 static void close_dir(void *arg, int at)
 {
+    enum { MANY = 64 };
     struct managed_dir *md = &((struct log_manager *)arg)->dirs[at];
     struct closing c = {0};
-    int n;
+    int n, dirty = 0;
     if (log_dir_offline(md->dir))
         return;
     c.logs = log_manager_snapshot(md->manager, md->dir, &n);
@@ -336,7 +350,14 @@ static void close_dir(void *arg, int at)
         say_error("log", "%s: no memory for a clean stop", md->dir->path);
         return;
     }
-    log_manager_parallel("log-close", md->manager->threads, n, close_one, &c);
+    int threads = log_manager_light_threads(md->manager, n);
+    log_manager_parallel("log-close", threads, n, seal_one, &c);
+    for (int i = 0; i < n; i++)
+        dirty += c.logs[i]->sealed;
+    /* one write-back of everything, instead of a commit of the file system's journal for each */
+    if (dirty > MANY)
+        fs_write_back(md->dir->fs, md->dir->path);
+    log_manager_parallel("log-close", threads, n, close_one, &c);
     log_manager_snapshot_free(c.logs, n);
     log_dir_remove_due(md->dir);
     if (atomic_load(&c.failed) || !md->loaded) {

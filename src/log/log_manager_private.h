@@ -30,7 +30,7 @@ struct log_manager {
     const struct clock *clock;
     struct managed_dir *dirs;
     int dirs_n;
-    int threads; /* per dir, for loading and closing */
+    int threads; /* per dir, for recovery */
     bool remove_topic_ids;
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
     void (*dir_failed)(void *arg, struct log_dir *d);
@@ -55,6 +55,9 @@ int managed_dir_write(struct managed_dir *md, enum manager_file which);
 /* All of them, and not stale any more. */
 int managed_dir_write_all(struct managed_dir *md);
 
+/* Threads for a clean start or stop of n logs: that waits for the disk rather than works, so with
+ * many logs more than are set for recovery. */
+int log_manager_light_threads(const struct log_manager *m, int n);
 /* Runs work(arg, i) for i in [0, n), on `threads` threads or, if that is 1, here. */
 void log_manager_parallel(const char *name, int threads, int n, void (*work)(void *arg, int i),
                           void *arg);

@@ -22,8 +22,12 @@ int log_open(const struct log_open_args *a, struct log **out);
  * @blocks */
 int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
                struct uuid topic_id, struct log **out);
-/* Clean stop of one log. 0 or -errno. @blocks */
+/* Clean stop of one log: last index entries, snapshot at the log end, all synced. Nothing can be
+ * done with it afterwards. 0 or -errno. @blocks */
 int log_close(struct log *log);
+/* The first half of log_close, all but the syncs: for many logs, whose dirty pages can then be
+ * written back at once. */
+int log_seal(struct log *log);
 /* Renames the folder to its -delete form; it goes after delay_ms. Whoever still uses the log gets
  * NOT_LEADER_OR_FOLLOWER. 0 or -errno. @blocks */
 int log_delete(struct log *log, int64_t delay_ms);

@@ -46,6 +46,7 @@ struct log {
     int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
     bool metadata_pending; /* topic_id is not on disk yet */
     bool touched;          /* a clean stop has something to write */
+    bool sealed;           /* it has written, and not synced yet; flush_lock */
     int cuts;              /* truncations so far */
 
     struct cleaning cleaning; /* cleaner.c; under its lock */
@@ -106,9 +107,6 @@ int log_roll(struct log *log, int64_t base);
 int log_take_snapshot(struct log *log, int64_t offset, bool sync);
 
 /* ---- log_flush.c ---- */
-/* Clean stop: seals, syncs, snapshot at the log end; nothing can be done with the log afterwards.
- * 0 or -errno. @blocks */
-int log_close(struct log *log);
 /* Syncs segments, names and the snapshot, and raises the recovery point to `target`. Under
  * flush_lock. */
 int log_sync_to(struct log *log, int64_t target);

@@ -41,21 +41,23 @@ static void cut_cleaned(struct log *log, int64_t end)
     lower(&log->cleaned_to, end);
 }
 
-/* A shortage counts as a failure here: half done is not an option. */
+/* Once files are renamed away a shortage counts as a failure, too: half done is not an option. */
+static int must(struct log *log, int err, const char *doing)
+{
+    if (err)
+        log_dir_fail(log->folder.dir, err, "%s %s", doing, log_path(log));
+    return err;
+}
+
 static int sync_names(struct log *log)
 {
-    int err = fs_sync_dir(log_fs(log), log_path(log));
-    if (err)
-        log_dir_fail(log->folder.dir, err, "sync %s", log_path(log));
-    return err;
+    return must(log, fs_sync_dir(log_fs(log), log_path(log)), "sync");
 }
 
 /* The segment that was cut or made, and its names, on disk. */
 static int sync_cut(struct log *log, struct segment *s)
 {
-    int err = segment_sync(s, true);
-    if (err)
-        log_dir_fail(log->folder.dir, err, "cut %s", log_path(log));
+    int err = must(log, segment_sync(s, true), "cut");
     return err ? err : sync_names(log);
 }
 
@@ -71,7 +73,7 @@ static int set_end(struct log *log, int64_t end)
     if (epoch_cache_cut_end(&log->epochs, end))
         err = log_save_epochs(log);
     if (!err)
-        err = log_reload_producers(log, end);
+        err = must(log, log_reload_producers(log, end), "reload the producers of");
     return err;
 }
 
@@ -84,16 +86,17 @@ static int cut_segments(struct log *log, int64_t offset)
     /* Later segments must not come back behind one that was cut: that would be a hole. */
     if (!err && i + 1 < now->n)
         err = sync_names(log);
-    if (!err)
+    if (!err) {
         err = segment_truncated(now->v[i], offset, &log->config->c, &cut);
+        if (i + 1 < now->n)
+            must(log, err, "cut");
+    }
     if (err)
         return err;
     struct segment_list *l = segment_list_head(now, i, cut);
     segment_unref(cut);
-    if (!l) {
-        log_dir_fail(log->folder.dir, -ENOMEM, "cut %s", log_path(log));
-        return -ENOMEM;
-    }
+    if (!l)
+        return must(log, -ENOMEM, "cut");
     segment_lists_publish(&log->segments, l);
     return sync_cut(log, segment_list_active(l));
 }
@@ -104,15 +107,14 @@ static int start_over(struct log *log, int64_t offset)
     struct segment *fresh;
     int err = doom_from(log, now, 0);
     if (!err)
-        err = segment_create(&log->folder, offset, &log->config->c, &fresh);
+        err =
+            must(log, segment_create(&log->folder, offset, &log->config->c, &fresh), "begin anew");
     if (err)
         return err;
     struct segment_list *l = segment_list_new(&fresh, 1);
     segment_unref(fresh);
-    if (!l) {
-        log_dir_fail(log->folder.dir, -ENOMEM, "begin anew %s", log_path(log));
-        return -ENOMEM;
-    }
+    if (!l)
+        return must(log, -ENOMEM, "begin anew");
     segment_lists_publish(&log->segments, l);
     return sync_cut(log, segment_list_active(l));
 }
@@ -151,7 +153,7 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset)
             atomic_store(&log->start, offset);
             lower(&log->recovery_point, offset);
             cut_cleaned(log, offset);
-            err = log_reload_producers(log, offset);
+            err = must(log, log_reload_producers(log, offset), "reload the producers of");
         }
         code = log_kerr(err);
     }

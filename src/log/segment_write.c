@@ -144,7 +144,6 @@ static int read_first_timestamp(struct segment *s, struct file *f)
 
 int segment_ready(struct segment *s)
 {
-    struct index_view v;
     struct file *f;
     if (s->ready)
         return 0;
@@ -154,21 +153,8 @@ int segment_ready(struct segment *s)
     if (s->first_timestamp == TIMESTAMP_UNKNOWN)
         err = read_first_timestamp(s, f);
     file_unref(f);
-    if (!err)
-        err = segment_offsets(s, &v); /* settles the number of entries */
-    if (!err)
-        err = segment_times(s, &v);
-    if (err)
-        return err;
-    s->last_time = time_index_last(&v, s->base);
-    if (v.error)
-        return segment_failed(s, LOG_FILE_TIME, v.error, "read");
-    if (atomic_load(&s->max_timestamp) == TIMESTAMP_UNKNOWN) {
-        atomic_store(&s->max_timestamp, s->last_time.timestamp);
-        atomic_store(&s->max_timestamp_offset, s->last_time.offset);
-    }
-    s->ready = true;
-    return 0;
+    s->ready = !err;
+    return err;
 }
 
 int segment_write(struct segment *s, const void *p, size_t n)
@@ -213,14 +199,21 @@ static int add_offset(struct segment *s, struct offset_position at)
                           "add to");
 }
 
-/* reserve: leave the last place free, for the entry that sealing forces. */
-static int add_time(struct segment *s, int reserve)
+/* Is there a newer time than that of the last entry? `reserve` places are left free. */
+static bool time_is_due(const struct segment *s, int reserve, struct time_offset *t)
+{
+    t->timestamp = atomic_load_explicit(&s->max_timestamp, memory_order_relaxed);
+    t->offset = atomic_load_explicit(&s->max_timestamp_offset, memory_order_relaxed);
+    return t->timestamp > s->last_time.timestamp && !index_file_full(&s->times, reserve);
+}
+
+/* The last place stays free, for the entry that sealing forces. */
+static int add_time(struct segment *s)
 {
     char path[LOG_PATH_MAX];
     uint8_t entry[TIME_ENTRY_BYTES];
-    struct time_offset t = {atomic_load_explicit(&s->max_timestamp, memory_order_relaxed),
-                            atomic_load_explicit(&s->max_timestamp_offset, memory_order_relaxed)};
-    if (t.timestamp <= s->last_time.timestamp || index_file_full(&s->times, reserve))
+    struct time_offset t;
+    if (!time_is_due(s, 1, &t))
         return 0;
     segment_path(s, LOG_FILE_TIME, path);
     time_entry_encode(entry, s->base, t);
@@ -244,7 +237,7 @@ int segment_index(struct segment *s, int64_t pos, size_t n, int64_t last_offset,
     if (s->since_index > interval) {
         err = add_offset(s, (struct offset_position){last_offset, pos});
         if (!err)
-            err = add_time(s, 1);
+            err = add_time(s);
         if (!err)
             s->since_index = 0;
         else if (log_error_is_shortage(err))
@@ -269,22 +262,26 @@ int segment_add_txn(struct segment *s, struct txn_entry e)
     return err;
 }
 
-static int trim(struct segment *s, struct index_file *x, enum log_file_kind kind)
+static int seal_index(struct segment *s, struct index_file *x, enum log_file_kind kind,
+                      const uint8_t *entry)
 {
     char path[LOG_PATH_MAX];
     segment_path(s, kind, path);
-    return segment_failed(s, kind, index_file_trim(x, fs_of(s), path), "cut");
+    return segment_failed(s, kind, index_file_seal(x, fs_of(s), path, entry), "seal");
 }
 
 int segment_seal(struct segment *s)
 {
-    int err = 0;
-    if (s->ready)
-        err = add_time(s, 0);
+    uint8_t entry[TIME_ENTRY_BYTES];
+    struct time_offset t;
+    bool due = s->ready && time_is_due(s, 0, &t);
+    if (due)
+        time_entry_encode(entry, s->base, t);
+    int err = seal_index(s, &s->offsets, LOG_FILE_INDEX, NULL);
     if (!err)
-        err = trim(s, &s->offsets, LOG_FILE_INDEX);
-    if (!err)
-        err = trim(s, &s->times, LOG_FILE_TIME);
+        err = seal_index(s, &s->times, LOG_FILE_TIME, due ? entry : NULL);
+    if (!err && due)
+        s->last_time = t;
     if (!err && s->preallocated) {
         struct file *f;
         err = segment_file(s, &f);

@@ -38,15 +38,40 @@ static void size_is_full_while_growing_and_exact_after(void **state)
     for (int i = 0; i < 10; i++)
         add(&t, &x, i, i);
     assert_int_equal(bytes_of(&t), 4096);
-    assert_int_equal(index_file_trim(&x, t.fs, path_of(&t)), 0);
+    assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), NULL), 0);
     assert_int_equal(bytes_of(&t), 80);
     /* it grows again when it is appended to again: a trim that was followed by no roll */
     add(&t, &x, 10, 10);
     assert_int_equal(bytes_of(&t), 4096);
-    assert_int_equal(index_file_trim(&x, t.fs, path_of(&t)), 0);
+    assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), NULL), 0);
     assert_int_equal(bytes_of(&t), 88);
     index_file_close(&x);
     teardown(&t);
+}
+
+/* The last entry of a file that is not open, and of one that is. */
+static void sealing_can_add_one_more(void **state)
+{
+    for (int mapped = 0; mapped < 2; mapped++) {
+        struct log_test t;
+        struct index_file x;
+        struct index_view v;
+        uint8_t e[ENTRY] = {0, 0, 0, 77, 0, 0, 0, 88};
+        setup(&t);
+        index_file_init(&x, ENTRY, 4096, -1, true);
+        assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
+        for (int i = 0; mapped && i < 3; i++)
+            add(&t, &x, i, i);
+        uint64_t maps = fs_fault_count(t.fault, FS_MAP);
+        assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), e), 0);
+        assert_int_equal(fs_fault_count(t.fault, FS_MAP), maps);
+        assert_int_equal(bytes_of(&t), (mapped ? 4 : 1) * ENTRY);
+        assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
+        assert_int_equal(v.n, mapped ? 4 : 1);
+        assert_int_equal(index_view_key(&v, v.n - 1, 4, 4), 88);
+        index_file_close(&x);
+        teardown(&t);
+    }
 }
 
 static void nothing_is_opened_before_it_is_needed(void **state)
@@ -63,13 +88,13 @@ static void nothing_is_opened_before_it_is_needed(void **state)
     assert_int_equal(index_view_floor(&v, 0, 4, 100), -1);
     assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens);
     add(&t, &x, 1, 1);
-    assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens + 1);
+    assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens + 2); /* to map, and for blocks */
     assert_int_equal(fs_fault_count(t.fault, FS_MAP), maps + 1);
     for (int i = 2; i < 100; i++)
         add(&t, &x, i, i);
     assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
     assert_int_equal(v.n, 99);
-    assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens + 1);
+    assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens + 2);
     index_file_close(&x);
     teardown(&t);
 }
@@ -112,7 +137,7 @@ static void an_existing_file_is_as_long_as_its_bytes(void **state)
     assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
     for (int i = 0; i < 7; i++)
         add(&t, &x, i, 100 + i);
-    assert_int_equal(index_file_trim(&x, t.fs, path_of(&t)), 0);
+    assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), NULL), 0);
     index_file_close(&x);
     for (int growable = 0; growable < 2; growable++) {
         index_file_init(&x, ENTRY, 4096, -1, growable);
@@ -238,7 +263,7 @@ static void sync_covers_bytes_and_size(void **state)
     assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
     add(&t, &x, 7, 8);
     add(&t, &x, 9, 10);
-    assert_int_equal(index_file_trim(&x, t.fs, path_of(&t)), 0);
+    assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), NULL), 0);
     assert_int_equal(index_file_sync(&x, t.fs, path_of(&t)), 0);
     uint64_t syncs = fs_fault_count(t.fault, FS_SYNC);
     assert_int_equal(index_file_sync(&x, t.fs, path_of(&t)), 0); /* nothing new */
@@ -256,7 +281,7 @@ static void sync_covers_bytes_and_size(void **state)
 }
 
 UNIT_MAIN(unit_test(size_is_full_while_growing_and_exact_after),
-          unit_test(nothing_is_opened_before_it_is_needed),
+          unit_test(sealing_can_add_one_more), unit_test(nothing_is_opened_before_it_is_needed),
           unit_test(floor_agrees_with_a_plain_search),
           unit_test(an_existing_file_is_as_long_as_its_bytes), unit_test(without_a_map_calls_do),
           unit_test(a_full_disk_is_an_error_before_the_store), unit_test(it_is_full_at_its_size),

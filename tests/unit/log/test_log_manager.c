@@ -13,17 +13,17 @@ struct manager_test {
     struct log_manager_options o;
     struct log_manager *m;
     char err[1024];
-    int failed;
+    atomic_int failed;
 };
 
 static void count_failure(void *arg, struct log_dir *d)
 {
-    ((struct manager_test *)arg)->failed++;
+    atomic_fetch_add(&((struct manager_test *)arg)->failed, 1);
 }
 
 static void setup_manager(struct manager_test *mt, int dirs)
 {
-    memset(mt, 0, sizeof(*mt));
+    memset((void *)mt, 0, sizeof(*mt));
     setup(&mt->t);
     log_dir_free(mt->t.dir);
     mt->t.dir = NULL;
