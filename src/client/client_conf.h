@@ -28,6 +28,7 @@ bool client_conf_is_set(const kafka_conf_t *conf, const char *key);
 bool client_next_address(const char **at, char host[256], int *port);
 
 /* The library's log. level as in kafka_log_set_sink. */
+void client_log_init(void); /* lines of the rooms below come here, too */
 void client_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,8 +1,11 @@
 /* client_error.c - names and texts of errors, and the library's log lines. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/logline.h"
 #include "client/client_conf.h"
 #include "protocol/errors.h"
 
@@ -78,4 +81,26 @@ void client_log(int level, const char *fmt, ...)
         sink(level, line, atomic_load(&log_sink_arg));
     else if (level >= 2)
         fprintf(stderr, "[%c] kafka client: %s\n", level_names[level & 3], line);
+}
+
+/* What the rooms below say, in their own form: "TIME LEVEL [component] text". */
+static void on_line(enum logline_level level, const char *line, void *arg)
+{
+    const char *text = strchr(line, '[');
+    client_log(level >= LOGLINE_ERROR  ? 3
+               : level == LOGLINE_WARN ? 2
+               : level == LOGLINE_INFO ? 1
+                                       : 0,
+               "%s", text ? text : line);
+}
+
+static void take_log(void)
+{
+    logline_set_sink(on_line, NULL);
+}
+
+void client_log_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, take_log);
 }

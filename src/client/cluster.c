@@ -316,6 +316,7 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
         snprintf(err, err_n, "out of memory");
         return NULL;
     }
+    client_log_init();
     c->conf = conf;
     c->scope = scope;
     c->client_id = str_dup(str_of(client_id));
