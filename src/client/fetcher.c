@@ -314,17 +314,15 @@ static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memo
     pthread_cond_broadcast(&c->news);
 }
 
-/* The answer's memory becomes ours with the first partition that has records. */
-static struct fetch_memory *keep_memory(struct fetch_send *s, struct fetch_memory **memory)
+/* The answer's memory becomes ours. NULL without memory. */
+static struct fetch_memory *keep_memory(struct fetch_send *s)
 {
-    if (*memory)
-        return *memory;
     struct fetch_memory *m = fetch_memory_new(s->c->spent);
     if (m && !(m->response = node_keep_response(s->node))) {
         fetch_memory_unref(m);
-        m = NULL;
+        return NULL;
     }
-    return *memory = m;
+    return m;
 }
 
 static void on_fetched(void *arg, int status, int version, const void *response)
@@ -350,8 +348,11 @@ static void on_fetched(void *arg, int status, int version, const void *response)
             continue;
         }
         p->attempts = 0;
-        if (r->records.len > 0)
-            take_records(c, p, keep_memory(s, &memory), r);
+        if (r->records.len <= 0)
+            continue;
+        if (!memory)
+            memory = keep_memory(s);
+        take_records(c, p, memory, r);
     }
     pthread_mutex_unlock(&c->lock);
     fetch_memory_unref(memory);
