@@ -47,7 +47,7 @@ enum { FILES = 6, NONE = 65535 };
 
 static void put_file(const char *folder, const char *name, const uint8_t *p, size_t n)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 64];
     struct file *f;
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     must(fs_open(fs_posix(), path, O_RDWR | O_CREAT | O_TRUNC, &f) == 0);

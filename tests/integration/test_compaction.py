@@ -203,8 +203,8 @@ class Compaction(harness.BrokerTest):
 
     def test_settings_may_change(self):
         w = self.make()
-        for name, value in (("log.cleaner.threads", "2"), ("log.cleaner.io.max.bytes.per.second", "10000000"),
-                            ("log.cleaner.dedupe.buffer.size", "4194304"), ("log.cleaner.threads", "1")):
+        for name, value in (("log.cleaner.dedupe.buffer.size", "4194304"), ("log.cleaner.threads", "2"),
+                            ("log.cleaner.io.max.bytes.per.second", "10000000"), ("log.cleaner.threads", "1")):
             w.some(100)
             self.alter(4, "", name, value)
         self.await_checkpoint(w.end() - 100)
