@@ -247,7 +247,8 @@ class BadInput(harness.BrokerTest):
             with kwire.Conn(self.broker.ports["PLAINTEXT"]) as reader:
                 for _ in range(8):
                     kwire.fetch(reader, 2, [(topic, 0, 0, {"partition_max_bytes": 100 * MIB})])
-            self.broker.assert_grown_less(before, 48 << 10)
+            # some 60 MB in turn on several threads' heaps; 64 answers at once are 350 MB and more
+            self.broker.assert_grown_less(before, 128 << 10)
 
     def test_answers_come_in_order_whatever_is_asked(self):
         with self.client() as c:
