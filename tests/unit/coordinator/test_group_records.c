@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "coordinator/group_records.h"
-#include "coordinator/key_partition.h"
 #include "coordinator/group_topics.h"
+#include "coordinator/key_partition.h"
 #include "unit.h"
 
 static size_t unhex(const char *hex, uint8_t *out)
@@ -321,7 +321,8 @@ static void topics_of_subscriptions(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct group_topics s;
         group_topics_init(&s);
-        assert_int_equal(group_topics_add_subscription(&s, bytes_of(rows[i].hex, room)), rows[i].rc);
+        assert_int_equal(group_topics_add_subscription(&s, bytes_of(rows[i].hex, room)),
+                         rows[i].rc);
         if (rows[i].rc == 0)
             assert_int_equal(s.map.n, rows[i].n);
         if (rows[i].rc == 0 && rows[i].n)
