@@ -29,9 +29,9 @@ static void open_world(struct world *w)
 
 static void close_world(struct world *w)
 {
-    upkeep_free(w->upkeep);
     workers_stop(w->workers);
-    sim_executor_free(w->sim);
+    sim_executor_free(w->sim); /* disarms the timers, which are the upkeep's memory */
+    upkeep_free(w->upkeep);
 }
 
 static void it_runs_after_the_delay_and_then_at_each_interval(void **state)
