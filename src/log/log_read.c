@@ -99,6 +99,14 @@ enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t 
         if (offset >= limit)
             return KERR_NONE;
         int err = try_read(log, offset, max_bytes, limit, min_one, hard_limit, out);
+        /* The start may have passed the offset meanwhile: what was found then lies behind a hole.
+         */
+        if (err == 0 && (!out->file || out->first_offset > offset) &&
+            offset < log_start_offset(log)) {
+            file_unref(out->file);
+            *out = (struct log_slice){.first_offset = -1};
+            return KERR_OFFSET_OUT_OF_RANGE;
+        }
         if (err == 0)
             return KERR_NONE;
         if (err != -ESTALE)
