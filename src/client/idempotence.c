@@ -96,11 +96,7 @@ static void begin_count(kafka_producer_t *p, struct pqueue *q)
 void idempotence_number(kafka_producer_t *p, struct pbatch *b)
 {
     struct pqueue *q = b->queue;
-    if (p->idempotence != IDEMPOTENCE_READY)
-        return;
-    q->exposed += !b->exposed;
-    b->exposed = true;
-    if (b->has_sequence)
+    if (p->idempotence != IDEMPOTENCE_READY || b->has_sequence)
         return;
     bool old = q->producer_id != p->producer_id || q->producer_epoch != p->producer_epoch;
     if (old && q->numbered == 0)
@@ -113,18 +109,10 @@ void idempotence_number(kafka_producer_t *p, struct pbatch *b)
     q->numbered++;
 }
 
-/* A broker tells a batch that it has already from a new one among the last five only. The limit of
- * requests of a connection does not see to that by itself: while a leader moves there are two. */
-bool idempotence_allows(const kafka_producer_t *p, const struct pbatch *b)
-{
-    return b->exposed || b->queue->exposed < p->max_in_flight;
-}
-
 void idempotence_done(struct pbatch *b)
 {
     b->queue->numbered -= b->has_sequence;
-    b->queue->exposed -= b->exposed;
-    b->has_sequence = b->exposed = false;
+    b->has_sequence = false;
 }
 
 void idempotence_lost(kafka_producer_t *p, struct pqueue *q)
@@ -136,11 +124,9 @@ void idempotence_lost(kafka_producer_t *p, struct pqueue *q)
 void idempotence_restart(kafka_producer_t *p, struct pqueue *q)
 {
     q->lost_count = false;
-    list_each (it, &q->waiting) {
-        struct pbatch *b = list_entry(it, struct pbatch, link);
-        b->has_sequence = b->exposed = false;
-    }
-    q->numbered = q->exposed = 0;
+    list_each (it, &q->waiting)
+        list_entry(it, struct pbatch, link)->has_sequence = false;
+    q->numbered = 0;
     /* Another queue may have moved the epoch on already; else this one does. At its end a new id
      * begins at 0 again: until it is there nothing is numbered. */
     if (q->producer_id != p->producer_id || q->producer_epoch != p->producer_epoch)

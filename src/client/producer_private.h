@@ -11,7 +11,10 @@
  * THREADS   `lock` guards all but what is marked. A batch in flight is the background thread's.
  * ORDER     Per partition, batches lie in a queue in the order of their records. Those that come
  *           back from a failed request take their old place, and while one of them waits nothing
- *           newer of the partition goes out until all in flight have come back.
+ *           newer of the partition goes out until all in flight have come back. Nor does anything
+ *           go to a new leader while the old one has something in flight: so a partition's batches
+ *           are on one connection at a time, whose answers come in order, and those without an
+ *           outcome are never more than a broker remembers (five) when it looks for duplicates.
  * SEQUENCES With idempotence a batch gets its sequence number when it first goes out, and keeps it
  *           over retries: a broker that has it already says so. Each partition counts under an
  *           epoch of its own: one that lost its count (a batch was refused, or given up while it
@@ -55,7 +58,6 @@ struct pbatch {
     bool reserved;
     bool in_flight;
     bool has_sequence;
-    bool exposed; /* was sent, with a number */
     int64_t producer_id;
     int16_t producer_epoch;
     int32_t sequence;
@@ -68,6 +70,7 @@ struct pqueue { /* one partition */
     int waiting_n;
     uint64_t records; /* ever */
     struct pleader *leader;
+    struct pleader *sent_to; /* where in_flight is */
     struct list link; /* one of the leader's lists, while something waits and may go some time */
     bool retrying;    /* a batch came back: nothing newer goes until in_flight is empty */
     /* idempotence.c */
@@ -76,7 +79,6 @@ struct pqueue { /* one partition */
     int16_t producer_epoch;
     int32_t next_sequence;
     int numbered; /* batches that have a sequence and no outcome */
-    int exposed;  /* of these, sent */
 };
 
 /* The queues of the partitions that one broker leads. */
@@ -178,8 +180,6 @@ void partitioner_appended(kafka_producer_t *p, struct ptopic *t, int32_t partiti
 /* idempotence.c */
 /* May batches go out? Asks for a producer id if there is none. @thread background */
 bool idempotence_ready(kafka_producer_t *p, int64_t *wait_ms);
-/* May the queue's first batch go now? `lock` held. */
-bool idempotence_allows(const kafka_producer_t *p, const struct pbatch *b);
 /* Gives the batch its number, when it needs one. `lock` held. */
 void idempotence_number(kafka_producer_t *p, struct pbatch *b);
 /* The batch has its outcome, or needs its number no more. `lock` held. */

@@ -56,9 +56,9 @@ void queue_place(kafka_producer_t *p, struct pqueue *q)
         q->retrying = false;
     if (q->waiting_n == 0 || q->retrying || q->lost_count)
         return;
-    const struct pbatch *b = first_batch(q);
-    if (!idempotence_allows(p, b))
+    if (!list_empty(&q->in_flight) && q->sent_to != q->leader)
         return;
+    const struct pbatch *b = first_batch(q);
     if (b->retry_at_ms > 0)
         list_push_back(&q->leader->resting, &q->link);
     else if (p->linger_ms == 0 || q->waiting_n > 1 || b->closed || b->attempts > 0)

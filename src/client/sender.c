@@ -149,6 +149,7 @@ static void take_batch(kafka_producer_t *p, struct pqueue *q, struct pbatch *b)
 {
     b->closed = true;
     b->in_flight = true;
+    q->sent_to = q->leader;
     list_remove(&b->link);
     q->waiting_n--;
     idempotence_number(p, b);

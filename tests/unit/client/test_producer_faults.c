@@ -124,22 +124,28 @@ static void answers_that_do_not_come_make_no_duplicates(void **state)
     end_all_written(&t);
 }
 
-/* A broker knows only the last five batches of a producer: no more may be without an outcome, on
- * however many connections. */
-static void a_leader_that_moves_gets_no_more_than_brokers_remember(void **state)
+/* A broker knows only the last five batches of a producer: with more without an outcome, on the
+ * connections to an old and a new leader, one that it has already would be taken for a new one. */
+static void leaders_move(int first_answered)
 {
     struct fault_test t;
     begin(&t, 2, 1, (const char *[]){"batch.size", "120", "metadata.max.age.ms", "10", NULL});
     send_some(&t, 5);
     assert_int_equal(kafka_producer_flush(t.p, -1), KAFKA_OK);
     int seen = mock_seen(t.m, API_PRODUCE);
-    mock_script(t.m, API_PRODUCE, MOCK_HOLD, 0, 5);
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, 0, first_answered);
     send_some(&t, 100);
-    mock_await(t.m, API_PRODUCE, seen + 5); /* written, not answered */
+    mock_await(t.m, API_PRODUCE, seen + first_answered); /* written, not answered */
     mock_move_leader(t.m, "t", 0, 1);
-    mock_await(t.m, API_METADATA, mock_seen(t.m, API_METADATA) + 3);
+    mock_await(t.m, API_METADATA, mock_seen(t.m, API_METADATA) + 5);
     mock_drop_node(t.m, 0);
     end_all_written(&t);
+}
+
+static void a_leader_that_moves_gets_no_more_than_brokers_remember(void **state)
+{
+    leaders_move(5);
+    leaders_move(1);
 }
 
 static void no_order_of_faults_loses_or_doubles_records(void **state)
