@@ -26,7 +26,7 @@ struct cleaner_options {
 };
 
 /* Without threads yet. From now on deleting a log waits until nobody works on it. 0; -EINVAL when
- * the memory is too little for a map of two keys; -ENOTSUP without MD5; -ENOMEM. */
+ * the memory is too little for a map of two keys; -ENOMEM. */
 int cleaner_new(const struct cleaner_options *o, struct cleaner **out);
 /* 0 or -errno; what was started runs on. */
 int cleaner_start(struct cleaner *c);

@@ -3,29 +3,68 @@
 
 #include "log/cleaner_work_private.h"
 
+/* A record on its way to judgement: its slot in the map is being fetched. */
+struct waiting {
+    struct offset_key key; /* has_key and not beyond the map */
+    int64_t offset;
+    bool has_key, has_value;
+};
+
+struct judging {
+    struct cleaner_copy *copy;
+    const struct cleaner_rules *rules;
+    const struct batch *batch;
+    struct cleaner_kept *kept;
+    struct waiting v[CLEANER_AHEAD];
+    int n;
+};
+
+static bool keeps(const struct judging *j, const struct waiting *x)
+{
+    if (batch_is_control(j->batch))
+        return true;
+    int64_t newest = x->has_key && x->offset <= j->rules->covered_to
+                         ? offset_map_get(j->copy->run->w->map, x->key)
+                         : -1;
+    return cleaner_keeps_record(j->rules, j->batch, x->offset, x->has_key, x->has_value, newest);
+}
+
+static void judge_waiting(struct judging *j)
+{
+    struct cleaner_run *run = j->copy->run;
+    for (int i = 0; i < j->n; i++) {
+        const struct waiting *x = &j->v[i];
+        bool keep = keeps(j, x);
+        buf_put_i8(&run->w->kept, keep);
+        j->kept->records += keep;
+        j->kept->dropped += !keep;
+        j->kept->tombstone |= keep && !x->has_value;
+        run->result->keyless += !keep && !x->has_key;
+    }
+    j->n = 0;
+}
+
 /* Sets a byte for each record that stays. */
 static int judge_records(struct cleaner_copy *c, const struct cleaner_rules *rules,
                          const struct batch *b, struct record_iter *it, struct cleaner_kept *kept)
 {
-    struct cleaner_run *run = c->run;
-    struct buf *marks = &run->w->kept;
+    struct buf *marks = &c->run->w->kept;
+    struct judging j = {.copy = c, .rules = rules, .batch = b, .kept = kept};
     struct record r;
     int rc;
     marks->len = 0;
     marks->failed = false;
-    while ((rc = cleaner_records_next(run, it, &r)) == 1) {
-        bool has_key = r.key.len >= 0, keep = true;
-        if (!batch_is_control(b)) {
-            int64_t newest =
-                has_key && r.offset <= rules->covered_to ? offset_map_get(run->w->map, r.key) : -1;
-            keep = cleaner_keeps_record(rules, b, r.offset, has_key, r.value.len >= 0, newest);
-            run->result->keyless += !keep && !has_key;
-        }
-        buf_put_i8(marks, keep);
-        kept->records += keep;
-        kept->dropped += !keep;
-        kept->tombstone |= keep && r.value.len < 0;
+    while ((rc = cleaner_records_next(c->run, it, &r)) == 1) {
+        struct waiting *x = &j.v[j.n++];
+        x->offset = r.offset;
+        x->has_key = r.key.len >= 0;
+        x->has_value = r.value.len >= 0;
+        if (x->has_key && r.offset <= rules->covered_to)
+            x->key = offset_map_hash(c->run->w->map, r.key);
+        if (j.n == CLEANER_AHEAD)
+            judge_waiting(&j);
     }
+    judge_waiting(&j);
     return rc ? rc : marks->failed ? -ENOMEM : 0;
 }
 

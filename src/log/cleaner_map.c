@@ -10,24 +10,43 @@ struct mapper {
     bool full;
 };
 
+/* Keys that were hashed ahead, so that their slots come from memory all at once. */
+struct ahead {
+    struct offset_key key;
+    int64_t offset;
+};
+
+static void map_keys(struct mapper *m, const struct ahead *v, int n)
+{
+    struct offset_map *map = m->run->w->map;
+    for (int i = 0; i < n && !m->full; i++) {
+        m->full = offset_map_full(map);
+        if (m->full)
+            break;
+        offset_map_put(map, v[i].key, v[i].offset);
+        m->covered_to = v[i].offset;
+    }
+}
+
 static int map_records(struct mapper *m, const struct batch *b)
 {
     struct cleaner_run *run = m->run;
-    struct offset_map *map = run->w->map;
+    struct ahead v[CLEANER_AHEAD];
     struct record_iter it;
     struct record r;
-    int rc = cleaner_records_open(run, b, &it);
-    while (!rc && (rc = cleaner_records_next(run, &it, &r)) == 1) {
+    int n = 0, rc = cleaner_records_open(run, b, &it);
+    while (!rc && !m->full && (rc = cleaner_records_next(run, &it, &r)) == 1) {
         rc = 0;
         if (r.key.len < 0 || r.offset < run->choice->first_dirty)
             continue;
-        if (offset_map_full(map)) {
-            m->full = true;
-            break;
+        v[n++] = (struct ahead){offset_map_hash(run->w->map, r.key), r.offset};
+        if (n == CLEANER_AHEAD) {
+            map_keys(m, v, n);
+            n = 0;
         }
-        offset_map_put(map, r.key, r.offset);
-        m->covered_to = r.offset;
     }
+    if (!rc)
+        map_keys(m, v, n);
     cleaner_records_close(run, &it);
     return rc;
 }

@@ -6,6 +6,8 @@
 #include "log/segment_list.h"
 #include "protocol/record_iter.h"
 
+enum { CLEANER_AHEAD = 16 /* records whose slots of the map are fetched together */ };
+
 struct cleaner_run {
     struct cleaner_work *w;
     struct log *log;
