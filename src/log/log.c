@@ -104,7 +104,8 @@ void log_unref(struct log *log)
         log_config_unref(&log->config->c);
     pthread_mutex_destroy(&log->lock);
     pthread_mutex_destroy(&log->flush_lock);
-    free(log->folder.old_path);
+    free(log->folder.old_paths[0]);
+    free(log->folder.old_paths[1]);
     free(atomic_load(&log->folder.path));
     free(log->topic);
     free(log);
@@ -151,6 +152,11 @@ int64_t log_recovery_point(const struct log *log)
 struct log_dir *log_dir_of(const struct log *log)
 {
     return log->folder.dir;
+}
+
+bool log_is_future(const struct log *log)
+{
+    return atomic_load_explicit(&log->future, memory_order_relaxed);
 }
 
 bool log_offline(const struct log *log)

@@ -36,6 +36,8 @@ int64_t log_high_watermark(const struct log *log);
 int64_t log_last_stable_offset(const struct log *log);
 int64_t log_recovery_point(const struct log *log);
 struct log_dir *log_dir_of(const struct log *log);
+/* Is it a copy that is to take the place of the partition's log (log_manager.h)? */
+bool log_is_future(const struct log *log);
 bool log_offline(const struct log *log);
 /* Zero until one is known. */
 struct uuid log_topic_id(const struct log *log);

@@ -70,11 +70,12 @@ static inline int log_sync_failed(int error)
     return log_error_is_shortage(error) ? -EIO : error;
 }
 
-/* The folder of one log. It is renamed at most once (to its -delete form). */
+/* The folder of one log. It is renamed at most twice: from its -future form, and to its -delete
+ * form. */
 struct log_folder {
     struct log_dir *dir;
     _Atomic(char *) path;
-    char *old_path;      /* readers may still hold it */
+    char *old_paths[2];  /* readers may still hold them */
     atomic_bool leaving; /* it is being renamed: names in it may not be found */
 };
 

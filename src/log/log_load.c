@@ -438,7 +438,7 @@ int log_open(const struct log_open_args *a, struct log **out)
     struct loader ld = {.args = a};
     *out = NULL;
     folder_name(name, a->tp.topic, a->tp.partition);
-    ld.log = log_new(a->dir, name, a->tp, a->config);
+    ld.log = log_new(a->dir, a->folder ? a->folder : name, a->tp, a->config);
     int err = ld.log ? load(&ld) : -ENOMEM;
     if (!err) {
         ld.log->segments.now = segment_list_new(ld.segments, ld.n);
@@ -493,12 +493,10 @@ static int create_files(struct log *log, struct uuid topic_id)
     return err;
 }
 
-int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
-               struct uuid topic_id, struct log **out)
+static int create_named(struct log_dir *dir, const char *name, struct topic_partition tp,
+                        const struct log_config *c, struct uuid topic_id, struct log **out)
 {
-    char name[FOLDER_NAME_MAX];
     *out = NULL;
-    folder_name(name, tp.topic, tp.partition);
     struct log *log = log_new(dir, name, tp, c);
     if (!log)
         return -ENOMEM;
@@ -512,6 +510,60 @@ int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_
     log->touched = true;
     *out = log;
     return 0;
+}
+
+int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+               struct uuid topic_id, struct log **out)
+{
+    char name[FOLDER_NAME_MAX];
+    folder_name(name, tp.topic, tp.partition);
+    return create_named(dir, name, tp, c, topic_id, out);
+}
+
+int log_create_future(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+                      struct uuid topic_id, struct log **out)
+{
+    char name[FOLDER_NAME_MAX];
+    *out = NULL;
+    if (!folder_name_future(name, tp.topic, tp.partition, uuid_random()))
+        return -ENAMETOOLONG;
+    int err = create_named(dir, name, tp, c, topic_id, out);
+    if (!err)
+        atomic_store(&(*out)->future, true);
+    return err;
+}
+
+/* The folder has the new path now; it was malloc'ed. */
+static void take_path(struct log_folder *f, char *path)
+{
+    char *old = atomic_exchange(&f->path, path);
+    f->old_paths[f->old_paths[0] != NULL] = old;
+}
+
+int log_become_current(struct log *log)
+{
+    char name[FOLDER_NAME_MAX], to[LOG_PATH_MAX];
+    struct log_dir *dir = log->folder.dir;
+    folder_name(name, str_of(log->topic), log->partition);
+    log_path_join(to, dir->path, name);
+    char *path = str_dup(str_of(to));
+    if (!path)
+        return -ENOMEM;
+    pthread_mutex_lock(&log->flush_lock);
+    pthread_mutex_lock(&log->lock);
+    int err = log_usable(log) ? -ENOENT : 0;
+    if (!err)
+        err = log_failed(log, fs_rename(dir->fs, log_path(log), to), "rename", NULL);
+    if (!err) {
+        take_path(&log->folder, path);
+        path = NULL;
+        atomic_store(&log->future, false);
+        err = log_failed(log, fs_sync_dir(dir->fs, dir->path), "sync the dir of", NULL);
+    }
+    pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->flush_lock);
+    free(path);
+    return err;
 }
 
 int log_delete(struct log *log, int64_t delay_ms)
@@ -537,7 +589,7 @@ int log_delete(struct log *log, int64_t delay_ms)
         err = log_failed(log, fs_rename(dir->fs, log_path(log), to), "rename", NULL);
     }
     if (!err) {
-        log->folder.old_path = atomic_exchange(&log->folder.path, path);
+        take_path(&log->folder, path);
         path = NULL;
         err = log_failed(log, fs_sync_dir(dir->fs, dir->path), "sync the dir of", NULL);
     }

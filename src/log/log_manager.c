@@ -12,7 +12,7 @@
 
 /* ---- the map ---- */
 
-static uint64_t tp_hash(struct topic_partition tp)
+uint64_t log_tp_hash(struct topic_partition tp)
 {
     return hash_str(tp.topic) * 31 + (uint64_t)(uint32_t)tp.partition;
 }
@@ -24,10 +24,15 @@ static bool tp_equals(const struct hnode *node, const void *key)
     return log->partition == tp->partition && str_eq(str_of(log->topic), tp->topic);
 }
 
+struct log *log_map_find(const struct hmap *map, struct topic_partition tp)
+{
+    struct hnode *n = hmap_find(map, log_tp_hash(tp), tp_equals, &tp);
+    return n ? hmap_entry(n, struct log, node) : NULL;
+}
+
 static struct log *find_locked(struct log_manager *m, struct topic_partition tp)
 {
-    struct hnode *n = hmap_find(&m->logs, tp_hash(tp), tp_equals, &tp);
-    return n ? hmap_entry(n, struct log, node) : NULL;
+    return log_map_find(&m->logs, tp);
 }
 
 struct log *log_manager_find(struct log_manager *m, struct topic_partition tp)
@@ -44,7 +49,7 @@ int log_manager_add(struct log_manager *m, struct log *log)
 {
     struct topic_partition tp = log_topic_partition(log);
     pthread_mutex_lock(&m->lock);
-    int err = find_locked(m, tp) ? -EEXIST : hmap_put(&m->logs, &log->node, tp_hash(tp));
+    int err = find_locked(m, tp) ? -EEXIST : hmap_put(&m->logs, &log->node, log_tp_hash(tp));
     if (!err)
         log_ref(log);
     pthread_mutex_unlock(&m->lock);
@@ -53,15 +58,17 @@ int log_manager_add(struct log_manager *m, struct log *log)
 
 struct log **log_manager_snapshot(struct log_manager *m, const struct log_dir *d, int *n)
 {
+    const struct hmap *maps[] = {&m->logs, &m->futures};
     *n = 0;
     pthread_mutex_lock(&m->lock);
-    struct log **v = malloc((m->logs.n + 1) * sizeof(*v));
-    if (v)
-        hmap_each (node, &m->logs) {
+    struct log **v = malloc((m->logs.n + m->futures.n + 1) * sizeof(*v));
+    for (int i = 0; v && i < 2; i++) {
+        hmap_each (node, maps[i]) {
             struct log *log = hmap_entry(node, struct log, node);
             if (!d || log->folder.dir == d)
                 v[(*n)++] = log_ref(log);
         }
+    }
     pthread_mutex_unlock(&m->lock);
     return v;
 }
@@ -78,7 +85,8 @@ void log_manager_each(struct log_manager *m, void (*each)(void *arg, struct log 
     int n;
     struct log **v = log_manager_snapshot(m, NULL, &n);
     for (int i = 0; v && i < n; i++)
-        each(arg, v[i]);
+        if (!log_is_future(v[i]))
+            each(arg, v[i]);
     log_manager_snapshot_free(v, n);
 }
 
@@ -132,7 +140,9 @@ static enum kerr create(struct log_manager *m, struct topic_partition tp, bool i
     /* It may lie in a dir that is offline: a second one would come up empty. */
     if (!is_new && log_manager_online_dirs(m) < m->dirs_n)
         return KERR_KAFKA_STORAGE_ERROR;
-    struct managed_dir *md = emptiest(m);
+    struct log_dir *wanted = log_manager_take_preferred(m, tp);
+    struct managed_dir *md =
+        wanted && !log_dir_offline(wanted) ? log_manager_managed(m, wanted) : emptiest(m);
     if (!md)
         return KERR_KAFKA_STORAGE_ERROR;
     if (atomic_load(&md->stale) && managed_dir_write_all(md))
@@ -168,10 +178,10 @@ enum kerr log_manager_get_or_create(struct log_manager *m, struct topic_partitio
     return code;
 }
 
-static struct managed_dir *dir_of(struct log_manager *m, const struct log *log)
+struct managed_dir *log_manager_managed(struct log_manager *m, const struct log_dir *d)
 {
     struct managed_dir *md = m->dirs;
-    while (md->dir != log->folder.dir)
+    while (md->dir != d)
         md++;
     return md;
 }
@@ -180,6 +190,7 @@ enum kerr log_manager_delete(struct log_manager *m, struct topic_partition tp)
 {
     enum kerr code;
     pthread_mutex_lock(&m->change_lock);
+    log_manager_drop_future_locked(m, tp);
     pthread_mutex_lock(&m->lock);
     struct log *log = find_locked(m, tp);
     int64_t delay_ms = m->defaults.file_delete_delay_ms;
@@ -194,7 +205,7 @@ enum kerr log_manager_delete(struct log_manager *m, struct topic_partition tp)
             pthread_mutex_lock(&m->lock);
             hmap_remove(&m->logs, &log->node);
             pthread_mutex_unlock(&m->lock);
-            atomic_store(&dir_of(m, log)->stale, true);
+            atomic_store(&log_manager_managed(m, log->folder.dir)->stale, true);
             log_unref(log);
         }
     } else {
@@ -390,17 +401,24 @@ static void free_dir(struct managed_dir *md)
         log_dir_free(md->dir);
 }
 
-void log_manager_abandon(struct log_manager *m)
+static void abandon_logs(struct hmap *map)
 {
-    if (!m)
-        return;
-    for (struct hnode *n = hmap_first(&m->logs), *next; n; n = next) {
-        next = hmap_next(&m->logs, n);
+    for (struct hnode *n = hmap_first(map), *next; n; n = next) {
+        next = hmap_next(map, n);
         struct log *log = hmap_entry(n, struct log, node);
         atomic_store(&log->gone, true);
         log_unref(log);
     }
-    hmap_free(&m->logs);
+    hmap_free(map);
+}
+
+void log_manager_abandon(struct log_manager *m)
+{
+    if (!m)
+        return;
+    abandon_logs(&m->logs);
+    abandon_logs(&m->futures);
+    log_manager_forget_preferred(m);
     for (int i = 0; i < m->dirs_n; i++)
         free_dir(&m->dirs[i]);
     free(m->dirs);

@@ -61,6 +61,28 @@ struct log *log_ref(struct log *log);
  * file.delete.delay.ms. @blocks */
 enum kerr log_manager_delete(struct log_manager *m, struct topic_partition tp);
 
+/* ---- moving a log to another dir ----
+ * A partition may have a second log in another dir, its future: a copy that is to take its place.
+ * Who copies is replica/log_mover.h. Futures are loaded at the start and closed at the end like the
+ * others, but neither found, cleaned nor retained. */
+/* NULL: no dir of log.dirs is called so. */
+struct log_dir *log_manager_dir(struct log_manager *m, const char *path);
+/* The next log made of this partition is wanted in this dir; a wish. */
+void log_manager_prefer_dir(struct log_manager *m, struct topic_partition tp, struct log_dir *d);
+/* Returns shared (log_unref), NULL when there is none. */
+struct log *log_manager_future(struct log_manager *m, struct topic_partition tp);
+void log_manager_each_future(struct log_manager *m, void (*each)(void *arg, struct log *log),
+                             void *arg);
+/* Makes an empty future of this log; one that is in that dir already will do. KAFKA_STORAGE_ERROR
+ * while any dir is offline; INVALID_TOPIC_EXCEPTION when the folder's name would be too long.
+ * @blocks */
+enum kerr log_manager_make_future(struct log_manager *m, struct log *current, struct log_dir *d);
+/* Gives the move up: the copy goes. @blocks */
+void log_manager_drop_future(struct log_manager *m, struct topic_partition tp);
+/* The future takes the place of this log, which is deleted. Nobody may append to either meanwhile,
+ * and both have the same records. @blocks */
+enum kerr log_manager_swap_future(struct log_manager *m, struct log *current);
+
 /* Calls each(log) for all logs (a snapshot; refs held during the call). */
 void log_manager_each(struct log_manager *m, void (*each)(void *arg, struct log *log), void *arg);
 int log_manager_count(struct log_manager *m);

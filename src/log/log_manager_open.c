@@ -114,6 +114,7 @@ struct to_load {
     struct str topic; /* into `name` */
     int32_t partition;
     char *name;
+    bool future;
 };
 
 /* The folders of one dir and what became of them. */
@@ -157,6 +158,9 @@ static int add_folder(struct dir_load *dl, const char *name)
     if (!(item.name = strdup(name)))
         return -ENOMEM;
     switch (folder_name_parse(item.name, &item.topic, &item.partition)) {
+    case FOLDER_FUTURE:
+        item.future = true;
+        /* fall through */
     case FOLDER_LOG:
         if (dl->n == dl->cap) {
             int cap = dl->cap ? dl->cap * 2 : 64;
@@ -173,7 +177,6 @@ static int add_folder(struct dir_load *dl, const char *name)
         free(item.name);
         return 0;
     case FOLDER_STRAY:
-    case FOLDER_FUTURE:
         say_warn("log", "%s is set aside: not loaded, not deleted", path);
         free(item.name);
         return 0;
@@ -247,6 +250,7 @@ static void load_one(void *arg, int i)
         m->topic_config(m->arg, item->topic, &c);
     struct log_open_args a = {.dir = md->dir,
                               .tp = {item->topic, item->partition},
+                              .folder = item->future ? item->name : NULL,
                               .config = &c,
                               .clean = md->clean,
                               .remove_topic_id = m->remove_topic_ids};
@@ -256,7 +260,8 @@ static void load_one(void *arg, int i)
     offset_checkpoint_get(&md->cleaned, a.tp.topic, a.tp.partition, &a.cleaned_to);
     int err = log_open(&a, &log);
     if (!err) {
-        err = log_manager_add(m, log);
+        atomic_store(&log->future, item->future);
+        err = item->future ? log_manager_add_future(m, log) : log_manager_add(m, log);
         log_unref(log);
     }
     /* A log that is left out would look like an empty one to whoever makes it anew. */
@@ -338,7 +343,9 @@ static int by_partition(const void *a, const void *b)
     const struct to_load *x = ((const struct place *)a)->item;
     const struct to_load *y = ((const struct place *)b)->item;
     int c = str_cmp(x->topic, y->topic);
-    return c ? c : (x->partition > y->partition) - (x->partition < y->partition);
+    if (!c)
+        c = (x->partition > y->partition) - (x->partition < y->partition);
+    return c ? c : x->future - y->future;
 }
 
 /* One partition in two dirs: the stop came in the middle of a move. Only a person can tell which
@@ -376,8 +383,11 @@ static bool names_others(const struct managed_dir *md)
         for (size_t j = 0; j < all[i]->n; j++) {
             struct topic_partition tp = {all[i]->v[j].topic, all[i]->v[j].partition};
             struct log *log = log_manager_find(md->manager, tp);
-            bool here = log && log->folder.dir == md->dir;
+            struct log *future = log_manager_future(md->manager, tp);
+            bool here =
+                (log && log->folder.dir == md->dir) || (future && future->folder.dir == md->dir);
             log_unref(log);
+            log_unref(future);
             if (!here)
                 return true;
         }
@@ -407,14 +417,14 @@ static void finish_dir(struct managed_dir *md)
 }
 
 /* Logs of a dir that failed while it was loaded are not served. */
-static void drop_logs(struct log_manager *m, struct log_dir *d)
+static void drop_logs(struct hmap *map, struct log_dir *d)
 {
-    for (struct hnode *n = hmap_first(&m->logs), *next; n; n = next) {
-        next = hmap_next(&m->logs, n);
+    for (struct hnode *n = hmap_first(map), *next; n; n = next) {
+        next = hmap_next(map, n);
         struct log *log = hmap_entry(n, struct log, node);
         if (log->folder.dir != d)
             continue;
-        hmap_remove(&m->logs, n);
+        hmap_remove(map, n);
         log_unref(log);
     }
 }
@@ -434,8 +444,10 @@ static int load_all(struct log_manager *m, struct dir_load *loads, char *err, si
         return rc;
     log_manager_parallel("log-load-dir", m->dirs_n, m->dirs_n, load_dir, loads);
     for (int i = 0; i < m->dirs_n; i++) {
-        if (log_dir_offline(m->dirs[i].dir))
-            drop_logs(m, m->dirs[i].dir);
+        if (log_dir_offline(m->dirs[i].dir)) {
+            drop_logs(&m->logs, m->dirs[i].dir);
+            drop_logs(&m->futures, m->dirs[i].dir);
+        }
         finish_dir(&m->dirs[i]);
     }
     if (log_manager_online_dirs(m) == 0) {
@@ -471,6 +483,8 @@ static struct log_manager *manager_new(const struct log_manager_options *o)
     pthread_mutex_init(&m->change_lock, NULL);
     pthread_mutex_init(&m->lock, NULL);
     hmap_init(&m->logs);
+    hmap_init(&m->futures);
+    hmap_init(&m->preferred);
     m->dirs = calloc((size_t)o->dirs_n + 1, sizeof(*m->dirs));
     if (!m->dirs) {
         log_manager_abandon(m);

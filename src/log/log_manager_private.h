@@ -38,12 +38,27 @@ struct log_manager {
 
     pthread_mutex_t change_lock;
     pthread_mutex_t lock;
-    struct hmap logs; /* by topic and partition; a reference each */
+    struct hmap logs;      /* by topic and partition; a reference each */
+    struct hmap futures;   /* the same, of those that are being moved to another dir */
+    struct hmap preferred; /* of struct preferred: where logs to come are wanted */
     struct log_config defaults;
     struct cleaner *cleaner; /* set before others use the manager, or NULL */
 };
 
-/* Logs of one dir (NULL: of all) as an array with a reference each. NULL without memory. */
+uint64_t log_tp_hash(struct topic_partition tp);
+/* NULL when it is not there. The manager's lock is held. */
+struct log *log_map_find(const struct hmap *map, struct topic_partition tp);
+struct managed_dir *log_manager_managed(struct log_manager *m, const struct log_dir *d);
+/* As log_manager_add. */
+int log_manager_add_future(struct log_manager *m, struct log *log);
+/* With change_lock held. */
+void log_manager_drop_future_locked(struct log_manager *m, struct topic_partition tp);
+/* The dir that was wished for, once; NULL. */
+struct log_dir *log_manager_take_preferred(struct log_manager *m, struct topic_partition tp);
+void log_manager_forget_preferred(struct log_manager *m);
+
+/* Logs of one dir (NULL: of all), futures included, as an array with a reference each. NULL without
+ * memory. */
 struct log **log_manager_snapshot(struct log_manager *m, const struct log_dir *d, int *n);
 void log_manager_snapshot_free(struct log **v, int n);
 /* 0, -EEXIST, -ENOMEM. Takes a reference. */

@@ -145,14 +145,29 @@ void folder_name(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition)
     snprintf(out, FOLDER_NAME_MAX, "%.*s-%" PRId32, STR_ARG(topic), partition);
 }
 
+/* "-<partition>.<32 hex><suffix>" */
+static int put_tail(char *tail, size_t size, int32_t partition, struct uuid id, const char *suffix)
+{
+    int n = snprintf(tail, size, "-%" PRId32 ".", partition);
+    for (int i = 0; i < 16; i++)
+        n += snprintf(tail + n, size - (size_t)n, "%02x", id.b[i]);
+    return n + snprintf(tail + n, size - (size_t)n, "%s", suffix);
+}
+
+bool folder_name_future(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition,
+                        struct uuid id)
+{
+    char tail[64];
+    int n = put_tail(tail, sizeof(tail), partition, id, "-future");
+    snprintf(out, FOLDER_NAME_MAX, "%.*s%s", STR_ARG(topic), tail);
+    return topic.len + n < FOLDER_NAME_MAX;
+}
+
 void folder_name_delete(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition,
                         struct uuid id)
 {
     char tail[64];
-    int n = snprintf(tail, sizeof(tail), "-%" PRId32 ".", partition);
-    for (int i = 0; i < 16; i++)
-        n += snprintf(tail + n, sizeof(tail) - (size_t)n, "%02x", id.b[i]);
-    n += snprintf(tail + n, sizeof(tail) - (size_t)n, "-delete");
+    int n = put_tail(tail, sizeof(tail), partition, id, "-delete");
     int room = FOLDER_NAME_MAX - 1 - n;
     snprintf(out, FOLDER_NAME_MAX, "%.*s%s", topic.len < room ? topic.len : room, topic.p, tail);
 }

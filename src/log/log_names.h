@@ -54,5 +54,8 @@ void folder_name(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition)
 /* The -delete form with a random part; at most 255 bytes. */
 void folder_name_delete(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition,
                         struct uuid id);
+/* The -future form with a random part. false: longer than 255 bytes (it is not cut). */
+bool folder_name_future(char out[FOLDER_NAME_MAX], struct str topic, int32_t partition,
+                        struct uuid id);
 
 #endif

@@ -9,6 +9,7 @@
 struct log_open_args {
     struct log_dir *dir;
     struct topic_partition tp;
+    const char *folder; /* its name where that is not the usual one; NULL */
     const struct log_config *config;
     bool clean; /* the last stop was: nothing above the recovery point needs a look */
     /* as the checkpoints say; 0 when they say nothing */
@@ -22,6 +23,11 @@ int log_open(const struct log_open_args *a, struct log **out);
  * @blocks */
 int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
                struct uuid topic_id, struct log **out);
+/* The same in the -future form. -ENAMETOOLONG, too. @blocks */
+int log_create_future(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+                      struct uuid topic_id, struct log **out);
+/* Gives the folder the usual name; there must be none in the dir. 0 or -errno. @blocks */
+int log_become_current(struct log *log);
 /* Clean stop of one log: last index entries, snapshot at the log end, all synced. Nothing can be
  * done with it afterwards. 0 or -errno. @blocks */
 int log_close(struct log *log);

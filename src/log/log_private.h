@@ -27,6 +27,7 @@ struct log {
     _Atomic int64_t last_flush_ms;        /* wall clock */
     _Atomic int64_t saved_recovery_point; /* what the checkpoint file may say */
     atomic_bool gone;                     /* closed or deleted */
+    atomic_bool future;                   /* is to take the place of the partition's log */
     atomic_bool names_dirty;              /* the folder has names that no fsync covered */
     atomic_bool unreplicated;             /* completed transactions wait for the high watermark */
     _Atomic int64_t cleaned_to;    /* compaction has been through all below; 0: it never ran */

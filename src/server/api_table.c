@@ -29,6 +29,7 @@ static const struct api_row rows[] = {
     {API_OFFSET_FOR_LEADER_EPOCH, 0, 4, 0, handle_offset_for_leader_epoch},
     {API_DESCRIBE_CONFIGS, 0, 4, 0, handle_describe_configs},
     {API_ALTER_CONFIGS, 0, 2, 0, handle_alter_configs},
+    {API_ALTER_REPLICA_LOG_DIRS, 0, 2, 0, handle_alter_replica_log_dirs},
     {API_DESCRIBE_LOG_DIRS, 0, 4, 0, handle_describe_log_dirs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
     {API_DELETE_GROUPS, 0, 2, 0, handle_delete_groups},

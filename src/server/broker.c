@@ -41,6 +41,11 @@ struct client_quotas *broker_quotas(const struct broker *b)
     return b->quotas;
 }
 
+struct log_mover *broker_log_mover(const struct broker *b)
+{
+    return b->mover;
+}
+
 const struct clock *broker_clock(const struct broker *b)
 {
     return b->clock;

@@ -27,6 +27,7 @@ struct control_queue;
 struct dynamic_config;
 struct fetch_sessions;
 struct group_manager;
+struct log_mover;
 struct producer_ids;
 struct topic_admin;
 
@@ -49,6 +50,7 @@ const struct config *broker_config(const struct broker *b);
 /* The settings in force, those changed while running included. */
 struct dynamic_config *broker_dynamic_config(const struct broker *b);
 struct client_quotas *broker_quotas(const struct broker *b);
+struct log_mover *broker_log_mover(const struct broker *b);
 const struct clock *broker_clock(const struct broker *b);
 struct metadata_cache *broker_metadata(const struct broker *b);
 struct replica_manager *broker_replicas(const struct broker *b);

@@ -13,6 +13,7 @@
 #include "metadata/producer_ids.h"
 #include "metadata/registration.h"
 #include "metadata/topic_configs.h"
+#include "replica/log_mover.h"
 #include "server/broker.h"
 #include "server/upkeep.h"
 
@@ -53,6 +54,7 @@ struct broker {
     struct controller *controller;
     struct upkeep *upkeep;
     bool upkeep_runs;
+    struct log_mover *mover;
 
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -69,6 +71,7 @@ void broker_fatal(struct broker *b, const char *why);
 /* The last steps of the start. 0, or -errno with a line in err. */
 int broker_start_upkeep(struct broker *b, char *err, size_t err_n);
 int broker_start_cleaner(struct broker *b, char *err, size_t err_n);
+int broker_make_mover(struct broker *b, char *err, size_t err_n);
 /* The cleaner without its threads: before anybody may delete a log, which waits for it. */
 int broker_make_cleaner(struct broker *b, char *err, size_t err_n);
 /* Other settings are in force. 0 or -errno. @blocks */

@@ -500,7 +500,7 @@ int broker_start(struct config *config, struct broker **out, char *err, size_t e
         check_supported,  start_threads,       find_identity,        load_settings,
         load_logs,        broker_make_cleaner, make_replicas,        broker_groups_start,
         make_admin,       bind_listeners,      load_quotas,          register_broker,
-        start_controller, broker_start_upkeep, broker_start_cleaner,
+        start_controller, broker_start_upkeep, broker_start_cleaner, broker_make_mover,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

@@ -87,6 +87,7 @@ static void stop_upkeep(struct broker *b)
 {
     if (b->upkeep_runs)
         upkeep_stop(b->upkeep);
+    log_mover_stop(b->mover);
     if (b->cleaner)
         cleaner_stop(b->cleaner);
 }
@@ -126,6 +127,7 @@ static void close_data(struct broker *b)
 static void free_parts(struct broker *b)
 {
     upkeep_free(b->upkeep);
+    log_mover_free(b->mover);
     auto_create_free(b->auto_create);
     if (b->topic_admin)
         topic_admin_free(b->topic_admin);

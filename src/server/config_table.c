@@ -16,6 +16,7 @@
 #define OLD_LIVE .has_effect = true, .flags = CONFIG_OLD
 #define OLD_IDLE .has_effect = false, .flags = CONFIG_OLD
 #define HIDDEN_IDLE .has_effect = false, .flags = CONFIG_HIDDEN
+#define DYNAMIC_LIVE .has_effect = true, .flags = CONFIG_DYNAMIC
 #define DYNAMIC_IDLE .has_effect = false, .flags = CONFIG_DYNAMIC
 #define SYNONYMS(...) {__VA_ARGS__}
 

@@ -17,6 +17,7 @@ struct found_log {
     struct str topic; /* in the arena */
     int32_t partition;
     int64_t size, lag;
+    bool future;
 };
 
 struct describe_op {
@@ -75,6 +76,17 @@ static bool wanted(struct describe_op *op, struct topic_partition tp)
     return index_set_find(&op->by_hash, hash_of(tp), op->asked_n, same_log, op->asked) >= 0;
 }
 
+/* How far it is behind what is committed, or, as a copy, behind the log that it copies. */
+static int64_t lag_of(struct describe_op *op, struct log *log)
+{
+    if (!log_is_future(log))
+        return log_high_watermark(log) - log_end_offset(log);
+    struct log *current = log_manager_find(broker_logs(op->req->broker), log_topic_partition(log));
+    int64_t lag = current ? log_end_offset(current) - log_end_offset(log) : 0;
+    log_unref(current);
+    return lag;
+}
+
 static void add_log(void *arg, struct log *log)
 {
     struct describe_op *op = arg;
@@ -86,9 +98,13 @@ static void add_log(void *arg, struct log *log)
         op->exhausted = true;
         return;
     }
-    int64_t lag = log_high_watermark(log) - log_end_offset(log);
-    op->found[op->n++] =
-        (struct found_log){log_dir_of(log), topic, tp.partition, log_size(log), lag > 0 ? lag : 0};
+    int64_t lag = lag_of(op, log);
+    op->found[op->n++] = (struct found_log){.dir = log_dir_of(log),
+                                            .topic = topic,
+                                            .partition = tp.partition,
+                                            .size = log_size(log),
+                                            .lag = lag > 0 ? lag : 0,
+                                            .future = log_is_future(log)};
 }
 
 /* By dir, then topic, then number. */
@@ -117,6 +133,7 @@ static void put_topic(struct describe_op *op, const struct found_log *first, int
         out->partitions.v[i].partition_index = first[i].partition;
         out->partitions.v[i].partition_size = first[i].size;
         out->partitions.v[i].offset_lag = first[i].lag;
+        out->partitions.v[i].is_future_key = first[i].future;
     }
 }
 
@@ -172,7 +189,8 @@ static void work(struct job *job)
     struct log_manager *logs = broker_logs(op->req->broker);
     struct log_dir *dirs[DIRS_MAX];
     int n = log_manager_dirs(logs, dirs, DIRS_MAX);
-    op->room = log_manager_count(logs); /* those made meanwhile are left out */
+    /* Those made meanwhile are left out. Each may have a copy. */
+    op->room = log_manager_count(logs) * 2;
     op->found = arena_array(op->req->arena, struct found_log, (size_t)op->room);
     op->out.results.v = describe_log_dirs_response_result_new(op->req->arena, n);
     op->exhausted = !op->found || !op->out.results.v || !gather_asked(op);
@@ -180,6 +198,7 @@ static void work(struct job *job)
         return;
     op->out.results.n = n;
     log_manager_each(logs, add_log, op);
+    log_manager_each_future(logs, add_log, op);
     qsort(op->found, (size_t)op->n, sizeof(*op->found), compare);
     for (int i = 0; i < n && !op->exhausted; i++)
         put_dir(op, dirs[i], &op->out.results.v[i]);

@@ -32,6 +32,7 @@ void handle_init_producer_id(struct request *req);
 void handle_offset_for_leader_epoch(struct request *req);
 void handle_describe_configs(struct request *req);
 void handle_alter_configs(struct request *req);
+void handle_alter_replica_log_dirs(struct request *req);
 void handle_describe_log_dirs(struct request *req);
 void handle_create_partitions(struct request *req);
 void handle_delete_groups(struct request *req);

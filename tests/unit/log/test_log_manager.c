@@ -687,16 +687,262 @@ static void unreadable_checkpoints_count_as_empty(void **state)
     teardown_manager(&mt);
 }
 
-UNIT_MAIN(unit_test(logs_survive_a_clean_stop), unit_test(without_the_mark_logs_are_checked),
-          unit_test(new_logs_go_to_the_emptiest_dir),
-          unit_test(a_deleted_logs_name_is_free_at_once),
-          unit_test(stale_checkpoint_lines_do_no_harm), unit_test(the_longest_topic_can_be_deleted),
-          unit_test(a_delay_of_zero_is_gone_after_the_stop), unit_test(meta_is_written_and_checked),
-          unit_test(the_same_folder_twice_is_refused), unit_test(strange_folders_stop_the_start),
-          unit_test(two_folders_of_one_partition_stop_the_start),
-          unit_test(a_dir_that_fails_takes_only_its_own_logs),
-          unit_test(a_dir_that_does_not_load_is_offline), unit_test(every_failure_of_a_start),
-          unit_test(flush_ms_flushes), unit_test(upkeep_reaches_all_logs),
-          unit_test(truncation_saves_the_recovery_points),
-          unit_test(topics_get_their_settings_at_load),
-          unit_test(unreadable_checkpoints_count_as_empty))
+/* ---- futures ---- */
+
+static struct log *future_of(struct manager_test *mt, const char *topic)
+{
+    return log_manager_future(mt->m, tp_of(topic, 0));
+}
+
+/* A log with n records, and a future with the first `copied` of them in the other dir. */
+static void make_with_future(struct manager_test *mt, int n, int copied)
+{
+    struct log_dir *dirs[2];
+    struct log *log = make(mt, "a", 0);
+    append_to(mt, log, n);
+    log_set_high_watermark(log, n);
+    assert_int_equal(log_manager_dirs(mt->m, dirs, 2), 2);
+    struct log_dir *other = log_dir_of(log) == dirs[0] ? dirs[1] : dirs[0];
+    assert_int_equal(log_manager_make_future(mt->m, log, other), KERR_NONE);
+    struct log *future = future_of(mt, "a");
+    append_to(mt, future, copied);
+    log_set_high_watermark(future, copied);
+    log_unref(future);
+    log_unref(log);
+}
+
+static int folders_of(struct manager_test *mt, const char *with, const char *without);
+
+static void a_future_is_apart_from_its_log(void **state)
+{
+    struct manager_test mt;
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    make_with_future(&mt, 10, 4);
+    struct log *log = log_manager_find(mt.m, tp_of("a", 0)), *future = future_of(&mt, "a");
+    assert_ptr_not_equal(log, future);
+    assert_true(log_is_future(future));
+    assert_false(log_is_future(log));
+    assert_int_equal(log_end_offset(future), 4);
+    assert_int_equal(log_manager_count(mt.m), 1);
+    assert_int_equal(log_manager_make_future(mt.m, log, log_dir_of(future)), KERR_NONE);
+    struct log *same = future_of(&mt, "a");
+    assert_ptr_equal(same, future);
+    log_unref(same);
+    log_unref(log);
+    log_unref(future);
+    teardown_manager(&mt);
+}
+
+static void futures_survive_any_stop(void **state)
+{
+    for (int clean = 0; clean < 2; clean++) {
+        struct manager_test mt;
+        setup_manager(&mt, 2);
+        must_open(&mt);
+        make_with_future(&mt, 10, 4);
+        if (clean)
+            close_manager(&mt);
+        else
+            log_manager_abandon(mt.m);
+        must_open(&mt);
+        struct log *log = log_manager_find(mt.m, tp_of("a", 0)), *future = future_of(&mt, "a");
+        assert_non_null(log);
+        assert_non_null(future);
+        assert_int_equal(log_end_offset(log), 10);
+        assert_int_equal(log_end_offset(future), 4);
+        if (clean)
+            assert_int_equal(log_high_watermark(future), 4);
+        assert_true(log_is_future(future));
+        log_unref(log);
+        log_unref(future);
+        teardown_manager(&mt);
+    }
+}
+
+static void the_future_takes_the_logs_place(void **state)
+{
+    struct manager_test mt;
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    make_with_future(&mt, 10, 10);
+    struct log *log = log_manager_find(mt.m, tp_of("a", 0)), *future = future_of(&mt, "a");
+    struct log_dir *from = log_dir_of(log);
+    int old = strcmp(log_dir_path(from), mt.dirs[0]) == 0 ? 0 : 1;
+    assert_int_equal(log_manager_swap_future(mt.m, log), KERR_NONE);
+    struct log *now = log_manager_find(mt.m, tp_of("a", 0));
+    assert_ptr_equal(now, future);
+    assert_false(log_is_future(now));
+    assert_null(future_of(&mt, "a"));
+    assert_true(exists(&mt, in_dir(&mt, 1 - old, "a-0")));
+    assert_false(exists(&mt, in_dir(&mt, old, "a-0")));
+    append_to(&mt, now, 1);
+    assert_int_equal(log_begin_epoch(log, 9), KERR_NOT_LEADER_OR_FOLLOWER);
+    log_unref(log);
+    log_unref(future);
+    log_unref(now);
+    sim_clock_advance(&mt.t.clock, 2000);
+    log_manager_delete_due(mt.m);
+    close_manager(&mt);
+    must_open(&mt);
+    now = log_manager_find(mt.m, tp_of("a", 0));
+    assert_int_equal(log_end_offset(now), 11);
+    assert_int_equal(log_high_watermark(now), 10);
+    assert_string_equal(log_dir_path(log_dir_of(now)), mt.dirs[1 - old]);
+    log_unref(now);
+    teardown_manager(&mt);
+}
+
+static void a_future_that_is_dropped_leaves_nothing(void **state)
+{
+    struct manager_test mt;
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    make_with_future(&mt, 10, 4);
+    log_manager_drop_future(mt.m, tp_of("a", 0));
+    log_manager_drop_future(mt.m, tp_of("a", 0)); /* harmless */
+    assert_null(future_of(&mt, "a"));
+    sim_clock_advance(&mt.t.clock, 2000);
+    log_manager_delete_due(mt.m);
+    assert_int_equal(folders_of(&mt, "a-0", NULL), 1);
+    close_manager(&mt);
+    must_open(&mt);
+    assert_null(future_of(&mt, "a"));
+    teardown_manager(&mt);
+}
+
+static int count_name(void *arg, const char *name)
+{
+    const char *const *words = ((const char *const **)arg)[0];
+    int *n = ((int **)arg)[1];
+    *n += strstr(name, words[0]) && (!words[1] || !strstr(name, words[1]));
+    return 0;
+}
+
+/* Names in both dirs with one text in them and without the other. */
+static int folders_of(struct manager_test *mt, const char *with, const char *without)
+{
+    int n = 0;
+    const char *words[] = {with, without};
+    void *arg[] = {words, &n};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(fs_list(mt->t.fs, mt->dirs[i], count_name, arg), 0);
+    return n;
+}
+
+/* Each call of the swap fails in turn: then there is the old log, or the new one, or (between the
+ * two renames) both, which the next start tells; never none, and never fewer records. */
+static void a_swap_that_fails_loses_nothing(void **state)
+{
+    for (uint64_t at = 1;; at++) {
+        struct manager_test mt;
+        setup_manager(&mt, 2);
+        must_open(&mt);
+        make_with_future(&mt, 10, 10);
+        struct log *log = log_manager_find(mt.m, tp_of("a", 0)), *future = future_of(&mt, "a");
+        assert_int_equal(log_flush(future), KERR_NONE);
+        uint64_t before = fs_fault_total(mt.t.fault);
+        fs_fault_fail_at(mt.t.fault, before + at, -EIO);
+        enum kerr e = log_manager_swap_future(mt.m, log);
+        uint64_t used = fs_fault_total(mt.t.fault) - before;
+        fs_fault_clear(mt.t.fault);
+        log_unref(log);
+        log_unref(future);
+        log_manager_abandon(mt.m);
+        mt.m = NULL;
+        int rc = open_manager(&mt);
+        if (rc == 0) {
+            log = log_manager_find(mt.m, tp_of("a", 0));
+            assert_non_null(log);
+            assert_int_equal(log_end_offset(log), 10);
+            log_unref(log);
+        } else {
+            assert_non_null(strstr(mt.err, "one partition has two folders"));
+        }
+        teardown_manager(&mt);
+        if (at > used) {
+            assert_int_equal(e, KERR_NONE);
+            break;
+        }
+    }
+}
+
+static void futures_need_all_dirs_and_a_short_name(void **state)
+{
+    struct manager_test mt;
+    struct log_dir *dirs[2];
+    char name[250];
+    memset(name, 'x', 240);
+    name[240] = 0;
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    assert_int_equal(log_manager_dirs(mt.m, dirs, 2), 2);
+    struct log *log = make(&mt, name, 0);
+    struct log_dir *other = log_dir_of(log) == dirs[0] ? dirs[1] : dirs[0];
+    assert_int_equal(log_manager_make_future(mt.m, log, other), KERR_INVALID_TOPIC_EXCEPTION);
+    log_unref(log);
+    log = make(&mt, "a", 0);
+    other = log_dir_of(log) == dirs[0] ? dirs[1] : dirs[0];
+    log_dir_fail(other, EIO, "test");
+    assert_int_equal(log_manager_make_future(mt.m, log, other), KERR_KAFKA_STORAGE_ERROR);
+    log_unref(log);
+    teardown_manager(&mt);
+}
+
+static void a_wish_is_good_for_one_log(void **state)
+{
+    struct manager_test mt;
+    struct log_dir *dirs[2];
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    assert_int_equal(log_manager_dirs(mt.m, dirs, 2), 2);
+    assert_null(log_manager_dir(mt.m, "/no/such"));
+    assert_ptr_equal(log_manager_dir(mt.m, mt.dirs[1]), dirs[1]);
+    for (int i = 0; i < 3; i++) { /* the emptiest would be the first by turns */
+        char topic[8];
+        snprintf(topic, sizeof(topic), "t%d", i);
+        log_manager_prefer_dir(mt.m, tp_of(topic, 0), dirs[0]);
+        log_manager_prefer_dir(mt.m, tp_of(topic, 0), dirs[1]);
+        struct log *log = make(&mt, topic, 0);
+        assert_ptr_equal(log_dir_of(log), dirs[1]);
+        log_unref(log);
+    }
+    log_manager_prefer_dir(mt.m, tp_of("never-made", 0), dirs[0]);
+    struct log *log = make(&mt, "other", 0);
+    assert_ptr_equal(log_dir_of(log), dirs[0]);
+    log_unref(log);
+    teardown_manager(&mt);
+}
+
+static void two_futures_of_one_partition_stop_the_start(void **state)
+{
+    struct manager_test mt;
+    setup_manager(&mt, 2);
+    must_open(&mt);
+    make_with_future(&mt, 1, 1);
+    close_manager(&mt);
+    assert_int_equal(
+        fs_mkdir(mt.t.fs, in_dir(&mt, 0, "b-0.00112233445566778899aabbccddeeff00-future")), 0);
+    assert_int_equal(
+        fs_mkdir(mt.t.fs, in_dir(&mt, 1, "b-0.ff112233445566778899aabbccddeeff-future")), 0);
+    assert_int_equal(open_manager(&mt), -EINVAL);
+    assert_non_null(strstr(mt.err, "two folders"));
+    teardown_manager(&mt);
+}
+
+UNIT_MAIN(
+    unit_test(a_future_is_apart_from_its_log), unit_test(futures_survive_any_stop),
+    unit_test(the_future_takes_the_logs_place), unit_test(a_future_that_is_dropped_leaves_nothing),
+    unit_test(a_swap_that_fails_loses_nothing), unit_test(futures_need_all_dirs_and_a_short_name),
+    unit_test(a_wish_is_good_for_one_log), unit_test(two_futures_of_one_partition_stop_the_start),
+    unit_test(logs_survive_a_clean_stop), unit_test(without_the_mark_logs_are_checked),
+    unit_test(new_logs_go_to_the_emptiest_dir), unit_test(a_deleted_logs_name_is_free_at_once),
+    unit_test(stale_checkpoint_lines_do_no_harm), unit_test(the_longest_topic_can_be_deleted),
+    unit_test(a_delay_of_zero_is_gone_after_the_stop), unit_test(meta_is_written_and_checked),
+    unit_test(the_same_folder_twice_is_refused), unit_test(strange_folders_stop_the_start),
+    unit_test(two_folders_of_one_partition_stop_the_start),
+    unit_test(a_dir_that_fails_takes_only_its_own_logs),
+    unit_test(a_dir_that_does_not_load_is_offline), unit_test(every_failure_of_a_start),
+    unit_test(flush_ms_flushes), unit_test(upkeep_reaches_all_logs),
+    unit_test(truncation_saves_the_recovery_points), unit_test(topics_get_their_settings_at_load),
+    unit_test(unreadable_checkpoints_count_as_empty))
