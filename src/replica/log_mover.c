@@ -101,7 +101,7 @@ static struct move *next(struct log_mover *m, int64_t *wait_ms)
     *wait_ms = list_empty(&m->moves) ? -1 : RETRY_MS;
     list_each (at, &m->moves) {
         struct move *v = list_entry(at, struct move, link);
-        if (v->busy)
+        if (v->busy || v->cancelled)
             continue;
         if (v->not_before_ms <= now)
             return v;
@@ -294,11 +294,12 @@ int log_mover_count(struct log_mover *m)
 
 /* ---- asked to move ---- */
 
-/* Gives up the move of the partition, if there is one to a dir other than `to` (NULL: any). */
+/* Gives up the move of the partition, if there is one to another dir. It may be over before that.
+ */
 static void give_up(struct log_mover *m, struct topic_partition tp, const struct log_dir *to)
 {
     struct log *future = log_manager_future(m->o.logs, tp);
-    bool stays = !future || (to && log_dir_of(future) == to);
+    bool stays = !future || log_dir_of(future) == to;
     log_unref(future);
     if (stays)
         return;
@@ -337,12 +338,11 @@ enum kerr log_mover_move(struct log_mover *m, struct topic_partition tp, const c
         return KERR_LOG_DIR_NOT_FOUND;
     if (log_dir_offline(to))
         return KERR_KAFKA_STORAGE_ERROR;
+    give_up(m, tp, to);
     struct partition *p = replica_manager_find(m->o.replicas, tp, &e);
     struct log *current = p ? partition_log(p) : NULL;
     if (current) {
-        bool there = log_dir_of(current) == to;
-        give_up(m, tp, there ? NULL : to);
-        e = there ? KERR_NONE : begin(m, tp, current, to);
+        e = log_dir_of(current) == to ? KERR_NONE : begin(m, tp, current, to);
     } else if (e != KERR_KAFKA_STORAGE_ERROR) {
         log_manager_prefer_dir(m->o.logs, tp, to);
         e = KERR_REPLICA_NOT_AVAILABLE;

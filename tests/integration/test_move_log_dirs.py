@@ -117,7 +117,7 @@ class Moves(unittest.TestCase):
     def test_while_it_is_written_and_read(self):
         create_topic(self.conn, "t")
         self.fill(50)
-        stop, written, seen = threading.Event(), [50], []
+        stop, over, written, seen = threading.Event(), threading.Event(), [50], []
 
         def write():
             with kwire.Conn(self.broker.port) as c:
@@ -128,7 +128,7 @@ class Moves(unittest.TestCase):
         def read():
             with kwire.Conn(self.broker.port) as c:
                 offset = 0
-                while not stop.is_set() or offset < written[0]:
+                while not over.is_set() or offset < written[0]:
                     answer = fetch(c, 11, [("t", 0, offset)], max_wait_ms=100)[0][2]
                     assert answer["error_code"] == 0, answer
                     for r in records(answer["records"]):
@@ -145,8 +145,9 @@ class Moves(unittest.TestCase):
                 self.until_at(to)
         finally:
             stop.set()
-            for t in threads:
-                t.join(60)
+            threads[0].join(60)
+            over.set()  # nothing more is written
+            threads[1].join(60)
         self.assertEqual(seen, [b"%06d" % i for i in range(written[0])])
         self.assertEqual(self.values(), seen)
 

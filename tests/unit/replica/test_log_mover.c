@@ -377,9 +377,33 @@ static void a_move_can_be_given_up(void **state)
     bench_close(&b);
 }
 
+/* Asked for another dir again and again while the threads work: the last wish holds. */
+static void the_last_wish_holds(void **state)
+{
+    struct bench b;
+    struct log_dir *dirs[2];
+    struct partition *p = leader_of_two_dirs(&b);
+    struct log_mover *m = mover(&b);
+    assert_int_equal(log_manager_dirs(b.logs, dirs, 2), 2);
+    for (int i = 0; i < 20; i++)
+        bench_append(&b, p, 1, 1, NULL);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(log_mover_move(m, bench_tp("t", 0), log_dir_path(dirs[i % 2])), KERR_NONE);
+    wait_until_moved(m);
+    struct log *now = partition_log(p);
+    assert_ptr_equal(log_dir_of(now), dirs[1]);
+    assert_int_equal(log_end_offset(now), 20);
+    assert_null(log_manager_future(b.logs, bench_tp("t", 0)));
+    log_unref(now);
+    log_mover_free(m);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 UNIT_MAIN(unit_test(a_log_moves_and_stays_the_same), unit_test(what_comes_meanwhile_comes_along),
           unit_test(a_log_that_was_cut_takes_the_copy_along),
           unit_test(a_start_that_moves_is_followed), unit_test(an_empty_log_moves),
           unit_test(epochs_without_records_are_kept),
           unit_test(deleting_the_partition_deletes_the_copy), unit_test(asked_to_move_it_moves),
-          unit_test(moves_that_cannot_be_are_refused), unit_test(a_move_can_be_given_up))
+          unit_test(moves_that_cannot_be_are_refused), unit_test(a_move_can_be_given_up),
+          unit_test(the_last_wish_holds))
