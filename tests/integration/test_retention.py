@@ -121,7 +121,7 @@ class Retention(harness.BrokerTest):
         self.checks()
         self.assertEqual(sum("in the future" in line for line in self.broker.lines[mark:]), 1)
         self.alter(retention_bytes=1000)
-        self.until_start(3)  # by size all the same
+        self.until_start(5)  # by size all the same, and with it gone the others by time
         self.alter(**{"message.timestamp.after.max.ms": 3600000})
         answer = produce(self.conn, 9, [(self.topic, 0, kwire.batch([(NOW + DAY, None, b"x")]))])[0]
         self.assertEqual(answer["error_code"], INVALID_TIMESTAMP)
