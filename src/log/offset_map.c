@@ -102,7 +102,7 @@ static size_t home(const struct offset_map *m, struct offset_key key)
 
 struct offset_key offset_map_hash(const struct offset_map *m, struct bytes key)
 {
-    struct offset_key k;
+    struct offset_key k = {{0, 0}};
     siphash128(&m->hash_key, key.p, key.len > 0 ? (size_t)key.len : 0, k.hash);
     if (k.hash[0] == 0 && k.hash[1] == 0)
         k.hash[1] = 1; /* zeros mean free */

@@ -1,13 +1,17 @@
 /* offset_map.h - the newest offset of each key, for compaction, in memory of a fixed size.
  *
- * FORMAT   open addressing; a slot is a hash of a key (16 bytes) and an offset (8). Keys themselves
- *          are not kept: two with one hash would be taken for one. So the hash is a keyed one of 128
- *          bits, which nobody can make collide who writes to a topic. A slot of zeros is free.
+ * FORMAT   Open addressing; a slot is a hash of a key (16 bytes) and an offset (8). Keys themselves
+ *          are not kept: two with one hash would be taken for one. So the hash is a keyed one of
+ *          128 bits, which nobody who writes to a topic can make collide. A slot of zeros is free.
+ *
  * MEMORY   `bytes` of address space; pages are taken as slots are used, and go back when the map is
  *          emptied. A map that is told to expect few records spreads over few slots.
- * LIMIT    at most slots * load_factor keys.
+ *
+ * LIMIT    At most slots * load_factor keys.
+ *
  * SPEED    A look-up mostly waits for memory. Hash a few keys ahead: that fetches their slots.
- * THREADS  one at a time. */
+ *
+ * THREADS  One at a time. */
 #ifndef LOG_OFFSET_MAP_H
 #define LOG_OFFSET_MAP_H
 

@@ -65,7 +65,7 @@ static uint8_t *bytes_of(struct log *log, size_t *n)
         uint8_t *p = malloc(s.len);
         assert_int_equal(file_pread(s.file, p, s.len, s.pos), s.len);
         buf_put(&all, p, s.len);
-        struct batch last;
+        struct batch last = {.last_offset = at};
         size_t used = 0;
         while (used < s.len) {
             assert_int_equal(batch_decode(p + used, s.len - used, s.len - used, &last), BATCH_OK);
