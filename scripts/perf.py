@@ -173,6 +173,15 @@ WORKLOADS = [  # name, function, in --quick, floor it is set against
 ]
 
 
+def compaction(args, folder):
+    """Rows of tests/bench/bench_compaction.c, which carry their own floor: read all, write what is left."""
+    out = subprocess.run([os.path.join(args.bin, "tests/bench_compaction"), folder], check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+BENCHES = [("compaction", compaction)]  # no broker in them; not in --quick
+
+
 def floor(args, kind, folder, mb):
     times = []
     for _ in range(1 if args.quick else 3):
@@ -210,9 +219,9 @@ def main():
     p.add_argument("--dir", help="where data goes (default: a temporary folder)")
     args = p.parse_args()
     if args.list:
-        print("\n".join(w[0] for w in WORKLOADS))
+        print("\n".join(w[0] for w in WORKLOADS + BENCHES))
         return
-    unknown = set(args.only) - {w[0] for w in WORKLOADS}
+    unknown = set(args.only) - {w[0] for w in WORKLOADS + BENCHES}
     if unknown or bool(args.peer) != bool(args.peer_pid):
         p.error(f"no such workload: {', '.join(unknown)}" if unknown else "--peer and --peer-pid go together")
     chosen = [w for w in WORKLOADS if (w[0] in args.only if args.only else w[2] or not args.quick)]
@@ -246,6 +255,10 @@ def main():
             row["cpu_ratio_peer"] = cpu / row["peer_cpu_s_per_gb"] if cpu and row.get("peer_cpu_s_per_gb") else None
             rows.append(row)
             print(f"{name}: done", file=sys.stderr)
+        for name, bench in BENCHES:
+            if name in args.only or not (args.only or args.quick):
+                rows += bench(args, folder)
+                print(f"{name}: done", file=sys.stderr)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print_table(rows)
