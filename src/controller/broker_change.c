@@ -20,7 +20,7 @@ static void node_changed(struct store_watch *w)
 void broker_begin(struct controller *c, struct ctl_broker *b)
 {
     b->owner = c;
-    b->channel = c->o.channel(c->o.arg, b->id);
+    b->channel = c->o.channel(c->o.arg, &b->info);
     if (!b->channel)
         say_error(c->component, "broker %d cannot be reached", b->id);
     controller_watch_on(c, &b->watch, b->path, false, node_changed);

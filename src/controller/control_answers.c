@@ -139,17 +139,31 @@ static bool index_errors(const struct stop_replica_response *r, struct arena *a,
     return e != NULL;
 }
 
+/* What the request wants deleted, whichever form it has. */
 static int count_deletions(const struct stop_replica_request *q)
 {
     int n = 0;
+    for (int i = 0; i < q->topics.n && q->delete_partitions; i++)
+        n += q->topics.v[i].partition_indexes.n;
     for (int i = 0; i < q->topic_states.n; i++)
         for (int k = 0; k < q->topic_states.v[i].partition_states.n; k++)
             n += q->topic_states.v[i].partition_states.v[k].delete_partition;
     return n;
 }
 
-/* What the request wanted deleted, with what became of it; a partition that the answer does not
- * name has the error of the whole. */
+/* A partition that the answer does not name has the error of the whole. `named` lies in the job's
+ * memory. */
+static void add_deletion(struct job *j, struct str topic, struct str named, int32_t partition,
+                         const struct stop_replica_response *r, const struct hmap *errors)
+{
+    struct error_at key = {.topic = topic, .partition = partition};
+    struct hnode *h = hmap_find(errors, hash_place(topic, partition), same_place, &key);
+    int16_t error = h ? hmap_entry(h, struct error_at, node)->error : r->error_code;
+    if (named.p)
+        j->answer.parts[j->answer.parts_n++] = (struct stop_answer_part){named, partition, error};
+}
+
+/* What the request wanted deleted, with what became of it. */
 static void list_deletions(struct job *j, const struct stop_replica_request *q,
                            const struct stop_replica_response *r, const struct hmap *errors)
 {
@@ -159,14 +173,14 @@ static void list_deletions(struct job *j, const struct stop_replica_request *q,
         for (int k = 0; k < q->topic_states.v[i].partition_states.n; k++) {
             const struct stop_replica_request_partition_state *p =
                 &q->topic_states.v[i].partition_states.v[k];
-            if (!p->delete_partition || !name.p)
-                continue;
-            struct error_at key = {.topic = topic, .partition = p->partition_index};
-            struct hnode *h = hmap_find(errors, hash_place(topic, key.partition), same_place, &key);
-            int16_t error = h ? hmap_entry(h, struct error_at, node)->error : r->error_code;
-            j->answer.parts[j->answer.parts_n++] =
-                (struct stop_answer_part){name, key.partition, error};
+            if (p->delete_partition)
+                add_deletion(j, topic, name, p->partition_index, r, errors);
         }
+    }
+    for (int i = 0; i < q->topics.n && q->delete_partitions; i++) {
+        struct str topic = q->topics.v[i].name, name = arena_str(&j->inputs, topic);
+        for (int k = 0; k < q->topics.v[i].partition_indexes.n; k++)
+            add_deletion(j, topic, name, q->topics.v[i].partition_indexes.v[k], r, errors);
     }
 }
 

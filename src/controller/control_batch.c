@@ -17,8 +17,7 @@
 
 enum { ENTRY_LEADER = 1, ENTRY_NEW = 2, ENTRY_STOP = 4, ENTRY_DELETE = 8 };
 enum { LEADER_DURING_DELETE = -2, EPOCH_DURING_DELETE = -2, NO_EPOCH = -1 };
-/* At the inter-broker level 3.9. */
-enum { LEADER_AND_ISR_VERSION = 7, UPDATE_METADATA_VERSION = 8, STOP_REPLICA_VERSION = 4 };
+enum { FIRST_STOP_BY_PARTITION = 3 }; /* earlier StopReplicas delete all they name, or nothing */
 
 typedef struct leader_and_isr_request lisr_request;
 typedef struct leader_and_isr_request_topic_state lisr_topic;
@@ -196,7 +195,8 @@ static const struct endpoint *inter_broker_endpoint(const struct controller *c,
     return broker_endpoint(b, c->o.listener);
 }
 
-static void fill_lisr_partition(struct arena *a, const struct ctl_entry *e, lisr_partition *out)
+static void fill_lisr_partition(struct arena *a, const struct ctl_entry *e, int ibp,
+                                lisr_partition *out)
 {
     const struct ctl_partition *p = e->partition;
     out->partition_index = p->number;
@@ -209,7 +209,7 @@ static void fill_lisr_partition(struct arena *a, const struct ctl_entry *e, lisr
     out->replicas.v = replica_ids(a, p);
     out->replicas.n = p->replicas_n;
     out->is_new = e->flags & ENTRY_NEW;
-    out->leader_recovery_state = p->recovering;
+    out->leader_recovery_state = p->recovering && ibp_has_recovery_state(ibp);
 }
 
 /* The brokers that lead something in the request, with their addresses. */
@@ -261,7 +261,7 @@ static lisr_request *build_lisr(struct round_builder *b, const struct ctl_broker
             ts->partition_states.v = parts;
         }
         last = t;
-        fill_lisr_partition(b->a, &o->v[i], parts++);
+        fill_lisr_partition(b->a, &o->v[i], b->c->o.ibp, parts++);
         topics[r->topic_states.n - 1].partition_states.n++;
     }
     fill_live_leaders(b, o, r);
@@ -341,18 +341,26 @@ static umr_request *build_umr(struct round_builder *b)
     return r;
 }
 
-static sr_request *build_sr(struct round_builder *b, const struct ctl_broker *to, int entries)
+static sr_request *new_sr(struct round_builder *b, const struct ctl_broker *to)
 {
-    const struct ctl_outbox *o = &to->outbox;
     sr_request *r = arena_new(b->a, sr_request);
-    sr_topic *topics = stop_replica_request_topic_state_new(b->a, entries);
-    sr_partition *parts = stop_replica_request_partition_state_new(b->a, entries);
-    if (!r || !topics || !parts)
+    if (!r)
         return NULL;
     stop_replica_request_init(r);
     r->controller_id = b->c->o.broker_id;
     r->controller_epoch = b->c->epoch;
     r->broker_epoch = to->epoch;
+    return r;
+}
+
+static sr_request *build_sr(struct round_builder *b, const struct ctl_broker *to, int entries)
+{
+    const struct ctl_outbox *o = &to->outbox;
+    sr_request *r = new_sr(b, to);
+    sr_topic *topics = stop_replica_request_topic_state_new(b->a, entries);
+    sr_partition *parts = stop_replica_request_partition_state_new(b->a, entries);
+    if (!r || !topics || !parts)
+        return NULL;
     r->topic_states.v = topics;
     const struct ctl_topic *last = NULL;
     for (int i = 0; i < o->n; i++) {
@@ -376,6 +384,35 @@ static sr_request *build_sr(struct round_builder *b, const struct ctl_broker *to
     return r;
 }
 
+/* The old form, for the entries that are deleted, or for those that are not. */
+static sr_request *build_old_sr(struct round_builder *b, const struct ctl_broker *to, int entries,
+                                bool del)
+{
+    const struct ctl_outbox *o = &to->outbox;
+    sr_request *r = new_sr(b, to);
+    struct stop_replica_request_topic_v1 *topics = stop_replica_request_topic_v1_new(b->a, entries);
+    int32_t *numbers = arena_array(b->a, int32_t, (size_t)entries);
+    if (!r || !topics || !numbers)
+        return NULL;
+    r->delete_partitions = del;
+    r->topics.v = topics;
+    const struct ctl_topic *last = NULL;
+    for (int i = 0; i < o->n; i++) {
+        struct ctl_partition *p = o->v[i].partition;
+        if (!(o->v[i].flags & ENTRY_STOP) || !(o->v[i].flags & ENTRY_DELETE) == del)
+            continue;
+        if (p->topic != last) {
+            struct stop_replica_request_topic_v1 *t = &topics[r->topics.n++];
+            t->name = topic_name(b, p->topic);
+            t->partition_indexes.v = numbers;
+        }
+        last = p->topic;
+        *numbers++ = p->number;
+        topics[r->topics.n - 1].partition_indexes.n++;
+    }
+    return r;
+}
+
 /* Sending. */
 
 static int count_flag(const struct ctl_outbox *o, uint8_t flag)
@@ -390,7 +427,8 @@ static void send_lisr(struct round_builder *b, struct control_round *round, stru
 {
     int n = count_flag(&to->outbox, ENTRY_LEADER);
     if (n)
-        control_send(round, to, API_LEADER_AND_ISR, LEADER_AND_ISR_VERSION, build_lisr(b, to, n));
+        control_send(round, to, API_LEADER_AND_ISR, ibp_leader_and_isr_version(b->c->o.ibp),
+                     build_lisr(b, to, n));
 }
 
 static void send_umr(struct round_builder *b, struct control_round *round, struct ctl_broker *to,
@@ -403,14 +441,22 @@ static void send_umr(struct round_builder *b, struct control_round *round, struc
         *r = *shared;
         r->broker_epoch = to->epoch;
     }
-    control_send(round, to, API_UPDATE_METADATA, UPDATE_METADATA_VERSION, r);
+    control_send(round, to, API_UPDATE_METADATA, ibp_update_metadata_version(b->c->o.ibp), r);
 }
 
 static void send_sr(struct round_builder *b, struct control_round *round, struct ctl_broker *to)
 {
-    int n = count_flag(&to->outbox, ENTRY_STOP);
-    if (n)
-        control_send(round, to, API_STOP_REPLICA, STOP_REPLICA_VERSION, build_sr(b, to, n));
+    int n = count_flag(&to->outbox, ENTRY_STOP), deleted = count_flag(&to->outbox, ENTRY_DELETE);
+    int version = ibp_stop_replica_version(b->c->o.ibp);
+    if (version >= FIRST_STOP_BY_PARTITION) {
+        if (n)
+            control_send(round, to, API_STOP_REPLICA, version, build_sr(b, to, n));
+        return;
+    }
+    if (deleted)
+        control_send(round, to, API_STOP_REPLICA, version, build_old_sr(b, to, deleted, true));
+    if (n > deleted)
+        control_send(round, to, API_STOP_REPLICA, version, build_old_sr(b, to, n - deleted, false));
 }
 
 static bool anything_to_send(const struct controller *c)

@@ -240,6 +240,8 @@ int controller_start(const struct controller_options *o, struct controller **out
     if (!c)
         return -ENOMEM;
     c->o = *o;
+    if (!c->o.ibp)
+        c->o.ibp = IBP_DEFAULT;
     c->o.listener.p = str_dup(o->listener);
     if (!str_is_null(o->listener) && !c->o.listener.p) {
         free(c);

@@ -10,6 +10,7 @@
 #include "metadata/metadata_cache.h"
 #include "metadata/registration.h"
 #include "metadata/store.h"
+#include "protocol/ibp.h"
 
 struct controller;
 
@@ -22,12 +23,12 @@ struct controller_options {
      * again. */
     struct broker_registrar *registrar;
     struct str listener; /* between brokers; copied. Null: each broker's first endpoint */
-    bool topic_ids;      /* inter.broker.protocol.version >= 2.8 */
+    int ibp;             /* inter.broker.protocol.version (protocol/ibp.h); 0 = the default */
     bool delete_topics;  /* delete.topic.enable */
     /* unclean.leader.election.enable as in force for the topic; NULL = never. On ex. */
     bool (*unclean)(void *arg, struct str topic);
     /* Channel to a broker (own id: in process). Returns owned; NULL = cannot. On ex. */
-    struct broker_channel *(*channel)(void *arg, int32_t broker_id);
+    struct broker_channel *(*channel)(void *arg, const struct broker_info *broker);
     /* A change nobody here survives (e.g. the store failed): the broker should stop. On ex, once.
      */
     void (*fatal)(void *arg, const char *why);

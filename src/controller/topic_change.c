@@ -102,7 +102,7 @@ static struct bytes node_of(struct flow *f, const struct ctl_topic *t)
 void topic_ask_ids(struct flow *f, const struct topic_list *l)
 {
     struct controller *c = controller_of(f);
-    for (int i = 0; i < l->n && c->o.topic_ids; i++) {
+    for (int i = 0; i < l->n && ibp_has_topic_ids(c->o.ibp); i++) {
         struct ctl_topic *t = l->v[i];
         if (!uuid_is_zero(t->id) || t->moving)
             continue;

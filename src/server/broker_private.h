@@ -13,6 +13,7 @@
 #include "metadata/producer_ids.h"
 #include "metadata/registration.h"
 #include "metadata/topic_configs.h"
+#include "net/remote.h"
 #include "replica/log_mover.h"
 #include "server/broker.h"
 #include "server/upkeep.h"
@@ -25,8 +26,9 @@ struct broker {
     char *cluster_id;
     char *meta_lock_path; /* keeps two processes off one metadata journal */
     int meta_lock_fd;
-    struct uv_executor *background;    /* answers of the store, timers of upkeep */
-    struct uv_executor *controller_ex; /* the controller alone */
+    struct uv_executor *background;       /* answers of the store, timers of upkeep */
+    struct uv_executor *controller_ex;    /* the controller alone */
+    struct remote_peers controller_peers; /* on it */
     struct workers *workers;
     struct dynamic_config *dynamic;     /* settings in force */
     struct control_queue *config_queue; /* what reads and writes settings in the store */

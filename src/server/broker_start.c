@@ -12,6 +12,7 @@
 #include "metadata/paths.h"
 #include "metadata/znode.h"
 #include "server/auto_create.h"
+#include "server/broker_cluster.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/client_quotas.h"
@@ -20,7 +21,6 @@
 #include "server/dynamic_config.h"
 #include "server/entity_configs.h"
 #include "server/fetch_session.h"
-#include "server/local_channel.h"
 #include "server/request.h"
 
 #define META_LOCK "kafkad-metadata.lock"
@@ -410,15 +410,6 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
     return rc ? fail(err, err_n, rc, "cannot register the broker") : 0;
 }
 
-static struct broker_channel *channel_to(void *arg, int32_t id)
-{
-    struct broker *b = arg;
-    if (id != b->id)
-        return NULL; /* the embedded store has one member */
-    return local_channel_new(b->control_queue, atomic_load(&b->replicas), id,
-                             uv_executor_ex(b->controller_ex));
-}
-
 static bool unclean_election(void *arg, struct str topic)
 {
     struct log_config c;
@@ -448,10 +439,10 @@ static int start_controller(struct broker *b, char *err, size_t err_n)
                                    .ex = uv_executor_ex(b->controller_ex),
                                    .registrar = b->registrar,
                                    .listener = str_of(b->config->inter_broker_listener),
-                                   .topic_ids = b->config->ibp >= 208,
+                                   .ibp = broker_ibp(b),
                                    .delete_topics = config_bool(b->config, "delete.topic.enable"),
                                    .unclean = unclean_election,
-                                   .channel = channel_to,
+                                   .channel = broker_open_channel,
                                    .fatal = controller_died,
                                    .ready = controller_ready,
                                    .arg = b};

@@ -8,6 +8,16 @@
 #include "protocol/msg/stop_replica.h"
 #include "protocol/msg/update_metadata.h"
 
+static int level(const struct sim_cluster *c)
+{
+    return c->ibp ? c->ibp : IBP_DEFAULT;
+}
+
+static bool ids_are_told(const struct sim_cluster *c)
+{
+    return ibp_leader_and_isr_version(level(c)) >= 5;
+}
+
 /* Channels. */
 
 struct sim_call {
@@ -76,7 +86,7 @@ static int16_t become(struct sim_broker *b, const struct leader_and_isr_request_
         r->leader_epoch = -1;
         list_push_back(&b->disk, &r->link);
     }
-    if (!uuid_eq(r->id, t->topic_id))
+    if (!uuid_is_zero(t->topic_id) && !uuid_eq(r->id, t->topic_id))
         return KERR_INCONSISTENT_TOPIC_ID;
     if (p->leader_epoch <= r->leader_epoch)
         return KERR_STALE_CONTROLLER_EPOCH;
@@ -86,7 +96,27 @@ static int16_t become(struct sim_broker *b, const struct leader_and_isr_request_
     return 0;
 }
 
-static void apply_lisr(struct sim_broker *b, const struct leader_and_isr_request *q,
+/* The answer of old versions, by name and in one list. */
+static void apply_lisr_flat(struct sim_broker *b, const struct leader_and_isr_request *q,
+                            struct arena *a, struct leader_and_isr_response *out)
+{
+    int n = 0;
+    for (int i = 0; i < q->topic_states.n; i++)
+        n += q->topic_states.v[i].partition_states.n;
+    out->partition_errors.v = leader_and_isr_response_partition_error_new(a, n);
+    out->partition_errors.n = n;
+    struct leader_and_isr_response_partition_error *e = out->partition_errors.v;
+    for (int i = 0; i < q->topic_states.n; i++) {
+        const struct leader_and_isr_request_topic_state *t = &q->topic_states.v[i];
+        for (int k = 0; k < t->partition_states.n; k++, e++) {
+            e->topic_name = t->topic_name;
+            e->partition_index = t->partition_states.v[k].partition_index;
+            e->error_code = become(b, t, &t->partition_states.v[k]);
+        }
+    }
+}
+
+static void apply_lisr(struct sim_broker *b, int version, const struct leader_and_isr_request *q,
                        struct arena *a, struct leader_and_isr_response *out)
 {
     leader_and_isr_response_init(out);
@@ -94,6 +124,10 @@ static void apply_lisr(struct sim_broker *b, const struct leader_and_isr_request
     out->error_code = check_epochs(b, q->broker_epoch, q->controller_epoch);
     if (out->error_code)
         return;
+    if (version < 5) {
+        apply_lisr_flat(b, q, a, out);
+        return;
+    }
     out->topics.v = leader_and_isr_response_topic_new(a, q->topic_states.n);
     out->topics.n = q->topic_states.n;
     for (int i = 0; i < q->topic_states.n; i++) {
@@ -124,6 +158,25 @@ static void apply_umr(struct sim_broker *b, const struct update_metadata_request
     assert_int_equal(metadata_cache_update(b->cache, q), 0);
 }
 
+static void stop_one(struct sim_broker *b, struct str topic, int32_t partition,
+                     int32_t leader_epoch, bool del,
+                     struct stop_replica_response_partition_error *e)
+{
+    struct sim_replica *r = find(b, topic, partition);
+    e->topic_name = topic;
+    e->partition_index = partition;
+    if (del && b->stop_error) {
+        e->error_code = b->stop_error;
+    } else if (r && leader_epoch >= 0 && leader_epoch < r->leader_epoch) {
+        e->error_code = KERR_FENCED_LEADER_EPOCH;
+    } else if (r && del) {
+        list_remove(&r->link);
+        free(r);
+    } else if (r) {
+        r->stopped = true;
+    }
+}
+
 static void apply_sr(struct sim_broker *b, const struct stop_replica_request *q, struct arena *a,
                      struct stop_replica_response *out)
 {
@@ -133,30 +186,25 @@ static void apply_sr(struct sim_broker *b, const struct stop_replica_request *q,
     int n = 0;
     for (int i = 0; i < q->topic_states.n; i++)
         n += q->topic_states.v[i].partition_states.n;
+    for (int i = 0; i < q->topics.n; i++)
+        n += q->topics.v[i].partition_indexes.n;
     if (out->error_code)
         return;
-    out->partition_errors.v = stop_replica_response_partition_error_new(a, n);
+    struct stop_replica_response_partition_error *e =
+        stop_replica_response_partition_error_new(a, n);
+    out->partition_errors.v = e;
+    out->partition_errors.n = n;
     for (int i = 0; i < q->topic_states.n; i++)
         for (int k = 0; k < q->topic_states.v[i].partition_states.n; k++) {
             const struct stop_replica_request_partition_state *p =
                 &q->topic_states.v[i].partition_states.v[k];
-            struct str topic = q->topic_states.v[i].topic_name;
-            struct sim_replica *r = find(b, topic, p->partition_index);
-            struct stop_replica_response_partition_error *e =
-                &out->partition_errors.v[out->partition_errors.n++];
-            e->topic_name = topic;
-            e->partition_index = p->partition_index;
-            if (p->delete_partition && b->stop_error) {
-                e->error_code = b->stop_error;
-            } else if (r && p->leader_epoch >= 0 && p->leader_epoch < r->leader_epoch) {
-                e->error_code = KERR_FENCED_LEADER_EPOCH;
-            } else if (r && p->delete_partition) {
-                list_remove(&r->link);
-                free(r);
-            } else if (r) {
-                r->stopped = true;
-            }
+            stop_one(b, q->topic_states.v[i].topic_name, p->partition_index, p->leader_epoch,
+                     p->delete_partition, e++);
         }
+    for (int i = 0; i < q->topics.n; i++)
+        for (int k = 0; k < q->topics.v[i].partition_indexes.n; k++)
+            stop_one(b, q->topics.v[i].name, q->topics.v[i].partition_indexes.v[k], -1,
+                     q->delete_partitions, e++);
 }
 
 /* The request as it would arrive: through its bytes. */
@@ -185,7 +233,7 @@ static void serve(struct sim_broker *b, struct sim_call *call)
     arena_init(&a, 0);
     void *q = over_the_wire(call, &a, &w);
     if (call->api_key == API_LEADER_AND_ISR)
-        apply_lisr(b, q, &a, &out.lisr);
+        apply_lisr(b, call->version, q, &a, &out.lisr);
     else if (call->api_key == API_UPDATE_METADATA)
         apply_umr(b, q, &out.umr);
     else
@@ -247,8 +295,9 @@ static void channel_close(struct broker_channel *base)
     pump(ch);
 }
 
-static struct broker_channel *open_channel(void *arg, int32_t broker)
+static struct broker_channel *open_channel(void *arg, const struct broker_info *info)
 {
+    int32_t broker = info->id;
     struct sim_broker *from = arg;
     struct sim_channel *ch = calloc(1, sizeof(*ch));
     assert_true(broker >= 0 && broker < SIM_BROKERS);
@@ -319,7 +368,7 @@ void sim_broker_start(struct sim_cluster *c, int32_t id)
     struct topic_admin_options ao = {.store = b->session,
                                      .metadata = b->cache,
                                      .ex = c->ex,
-                                     .topic_ids = true,
+                                     .topic_ids = ibp_has_topic_ids(level(c)),
                                      .check_config = any_config,
                                      .default_partitions = one_partition,
                                      .default_replication = one_replica,
@@ -331,7 +380,7 @@ void sim_broker_start(struct sim_cluster *c, int32_t id)
                                     .ex = c->ex,
                                     .registrar = b->registrar,
                                     .listener = STR_LIT("INTERNAL"),
-                                    .topic_ids = true,
+                                    .ibp = c->ibp,
                                     .delete_topics = true,
                                     .unclean = unclean_allowed,
                                     .channel = open_channel,
@@ -368,8 +417,10 @@ void sim_drain(struct sim_cluster *c)
 void sim_start(struct sim_cluster *c, int brokers)
 {
     const char *racks = c->racks;
+    int ibp = c->ibp;
     memset(c, 0, sizeof(*c));
     c->racks = racks;
+    c->ibp = ibp;
     logline_set_level(LOGLINE_FATAL);
     sim_clock_init(&c->clock, 1700000000000);
     c->e = sim_executor_new(&c->clock);
@@ -529,7 +580,7 @@ static void check_caches(struct sim_cluster *c, const char *topic, struct uuid i
         const struct partition_info *p = metadata_partition(s, str_of(topic), partition);
         assert_non_null(t);
         assert_non_null(p);
-        assert_true(uuid_eq(t->id, id));
+        assert_true(uuid_eq(t->id, ids_are_told(c) ? id : UUID_ZERO));
         assert_int_equal(p->leader, node->leader);
         assert_int_equal(p->leader_epoch, node->leader_epoch);
         assert_int_equal(p->partition_epoch, version);
@@ -566,7 +617,7 @@ static void check_partition(struct sim_cluster *c, const char *topic, struct uui
         assert_int_equal(r->leader, node.leader);
         assert_int_equal(r->leader_epoch, node.leader_epoch);
         assert_false(r->stopped);
-        assert_true(uuid_eq(r->id, id));
+        assert_true(uuid_eq(r->id, ids_are_told(c) ? id : UUID_ZERO));
     }
     check_caches(c, topic, id, a->partition, &node, version);
 }
@@ -583,7 +634,7 @@ static void check_topic(struct sim_cluster *c, const char *topic)
     assert_int_equal(store_get(c->base, path, &data, NULL), 0);
     assert_int_equal(znode_topic_decode(data, &c->arena, &node), 0);
     free((void *)data.p);
-    assert_false(uuid_is_zero(node.id));
+    assert_int_equal(uuid_is_zero(node.id), !ibp_has_topic_ids(level(c)));
     for (int i = 0; i < node.partitions_n; i++)
         check_partition(c, topic, node.id, &node.partitions[i]);
 }

@@ -54,7 +54,8 @@ struct sim_cluster {
     struct sim_broker brokers[SIM_BROKERS];
     int brokers_n;
     bool unclean;
-    const char *racks;
+    const char *racks;  /* set before sim_start, like the next */
+    int ibp;            /* level of all; 0 = the default */
     struct arena arena; /* of the test */
 };
 

@@ -691,6 +691,17 @@ static void random_lives_of_clusters(void **state)
         random_lives(seed);
 }
 
+static void random_lives_at_older_levels(void **state)
+{
+    static const int levels[] = {IBP(2, 3, 0), IBP(2, 4, 0), IBP(2, 4, 1), IBP(2, 6, 0),
+                                 IBP(2, 8, 0), IBP(2, 8, 1), IBP(3, 2, 0)};
+    for (unsigned i = 0; i < 3 * sizeof(levels) / sizeof(*levels); i++) {
+        cluster.ibp = levels[i % (sizeof(levels) / sizeof(*levels))];
+        random_lives(1000 + i);
+    }
+    cluster.ibp = 0;
+}
+
 static void ten_thousand_partitions_in_few_requests(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -768,5 +779,6 @@ UNIT_MAIN(unit_test(one_broker_elects_itself_and_is_ready),
           unit_test(a_controller_that_dies_at_any_moment_of_a_deletion),
           unit_test(a_controller_that_dies_at_any_moment_of_a_growth),
           unit_test(a_controller_that_dies_at_any_moment_after_a_broker),
-          unit_test(random_lives_of_clusters), unit_test(ten_thousand_partitions_in_few_requests),
+          unit_test(random_lives_of_clusters), unit_test(random_lives_at_older_levels),
+          unit_test(ten_thousand_partitions_in_few_requests),
           unit_test(many_topics_one_by_one_and_a_restart))

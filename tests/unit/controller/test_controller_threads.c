@@ -105,10 +105,10 @@ static void channel_close(struct broker_channel *base)
         free(ch);
 }
 
-static struct broker_channel *open_channel(void *arg, int32_t broker)
+static struct broker_channel *open_channel(void *arg, const struct broker_info *broker)
 {
     struct channel *ch = calloc(1, sizeof(*ch));
-    ch->base = (struct broker_channel){broker, channel_send, channel_close};
+    ch->base = (struct broker_channel){broker->id, channel_send, channel_close};
     ch->node = arg;
     return &ch->base;
 }
@@ -192,7 +192,6 @@ static void node_start(struct node *n)
                                     .ex = uv_executor_ex(n->controller_ex),
                                     .registrar = n->registrar,
                                     .listener = STR_NULL,
-                                    .topic_ids = true,
                                     .delete_topics = true,
                                     .channel = open_channel,
                                     .fatal = on_fatal,
