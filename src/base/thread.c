@@ -6,8 +6,12 @@
 
 int thread_start(const char *name, void *(*run)(void *arg), void *arg, pthread_t *out)
 {
+    /* what a thread does to itself must reach it: blocked, it would end the process unheard */
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t all, before;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited by the new thread */
     int err = pthread_create(out, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,4 +1,5 @@
-/* thread.h - starting a named thread that takes no signals (the main thread gets them all). */
+/* thread.h - starting a named thread that takes no signals but those of its own faults (the main
+ * thread gets the others). */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "log/log_dir_private.h"
+#include "log/map_guard.h"
 
 enum {
     FIRST_CHUNK = 4096, /* most partitions never need more */
@@ -150,27 +151,25 @@ int index_file_view(struct index_file *x, struct fs *fs, const char *path, struc
 
 void index_view_get(struct index_view *v, int32_t i, uint8_t *out)
 {
-    if (v->p) {
-        memcpy(out, v->p + (size_t)i * v->entry, v->entry);
-        return;
-    }
-    ssize_t got = v->error ? 0 : file_pread(v->file, out, v->entry, (int64_t)i * v->entry);
+    int64_t at = (int64_t)i * v->entry;
+    ssize_t got = v->entry;
+    if (v->error)
+        got = v->error;
+    else if (v->p && map_guard_copy(out, v->p + at, v->entry))
+        got = -EIO;
+    else if (!v->p)
+        got = file_pread(v->file, out, v->entry, at);
     if (got == v->entry)
         return;
-    if (!v->error)
-        v->error = got < 0 ? (int)got : -EIO;
+    v->error = got < 0 ? (int)got : -EIO;
     memset(out, 0, v->entry);
 }
 
 int64_t index_view_key(struct index_view *v, int32_t i, int at, int size)
 {
     uint8_t e[16];
-    const uint8_t *p = e;
-    if (v->p)
-        p = v->p + (size_t)i * v->entry;
-    else
-        index_view_get(v, i, e);
-    return size == 4 ? (int32_t)get_be32(p + at) : (int64_t)get_be64(p + at);
+    index_view_get(v, i, e);
+    return size == 4 ? (int32_t)get_be32(e + at) : (int64_t)get_be64(e + at);
 }
 
 int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key)
@@ -244,7 +243,7 @@ int index_file_append(struct index_file *x, struct fs *fs, const char *path, con
     int64_t at = (int64_t)n * x->entry;
     err = make_room(x, fs, path, at + x->entry);
     if (!err && m->p)
-        memcpy(m->p + at, entry, x->entry);
+        err = map_guard_copy(m->p + at, entry, x->entry);
     else if (!err)
         err = file_pwrite_all(m->file, entry, x->entry, at);
     if (err)

@@ -3,14 +3,20 @@
  *
  * FORMAT      entries back to back, no header, no checksum. While a segment is active the file has
  *             its full size (zeros behind the entries); afterwards it is cut to the entries.
+ *
  * OPENING     lazily, at the first look-up or entry; a map holds no descriptor. The map of a file
- * that may grow covers the full size from the start, so it is never replaced and readers never lose
- * it. Without address space for a map the entries are read and written by calls instead. INVARIANTS
- * an entry's bytes are in place before the count that covers it is published, and never change
- * afterwards. Blocks are allocated before a store into the map, so a full disk is an error code and
- * not a SIGBUS. CRASH       of no consequence: after an unclean stop indexes are made anew. THREADS
- * reading: any. Growing, cutting: one at a time (the log's mutex). Errors are -errno; the caller
- * knows the path and reports. */
+ *             that may grow covers the full size from the start, so it is never replaced and
+ *             readers never lose it. Without address space for a map the entries are read and
+ *             written by calls instead.
+ *
+ * INVARIANTS  an entry's bytes are in place before the count that covers it is published, and never
+ *             change afterwards. Blocks are allocated before a store into the map, so a full disk
+ *             is an error code; so is a page that cannot be read (map_guard.h).
+ *
+ * CRASH       of no consequence: after an unclean stop indexes are made anew.
+ *
+ * THREADS     reading: any. Growing, cutting: one at a time (the log's mutex). Errors are -errno;
+ *             the caller knows the path and reports. */
 #ifndef LOG_INDEX_FILE_H
 #define LOG_INDEX_FILE_H
 

@@ -1,15 +1,25 @@
 /* log.h - the log of one partition: segments in a folder, appended at the end, read by offset.
  *
- * POSITIONS  log start: first offset that readers see.  high watermark: last committed offset + 1.
- *            last stable offset: end of what read_committed sees.  log end: offset of the next
- * record. recovery point: all below is known to be on stable storage. INVARIANTS log start <= last
- * stable <= high watermark <= log end; recovery point <= log end. log end is published (release)
- * only after the bytes are in the file, so a reader that sees it can read up to it. THREADS
- * appends, rolls, truncation and deletion of segments happen under the log's mutex, taken inside;
- * readers never take it: they pin the segment list and read up to published positions. No lock is
- * held over fsync. Everything may be called from any thread unless it says otherwise. FAULTS     an
- * I/O error takes the whole log dir offline (log_dir.h) and returns KERR_KAFKA_STORAGE_ERROR; so
- * does every later call. CRASH      spec of recovery in log_recovery.h. */
+ * POSITIONS   log start: first offset that readers see. high watermark: last committed offset + 1.
+ *             last stable offset: end of what read_committed sees. log end: offset of the next
+ *             record. recovery point: all below is known to be on stable storage.
+ *
+ * INVARIANTS  log start <= last stable <= high watermark <= log end; recovery point <= log end. The
+ *             log end is published only after the bytes are in the file, so a reader that sees it
+ *             can read up to it. log_check.h has them all.
+ *
+ * THREADS     appends, rolls, truncation and deletion of segments happen under the log's mutex,
+ *             taken inside; readers never take it: they pin the segment list and read up to
+ *             published positions. It is not held over fsync, but for a new epoch and a truncation.
+ *             Everything may be called from any thread unless it says otherwise.
+ *
+ * FAULTS      an I/O error takes the whole log dir offline (log_dir.h) and returns
+ *             KERR_KAFKA_STORAGE_ERROR; so does every later call. Too many open files and the like
+ *             only fail the call. A log that was deleted or closed answers
+ *             NOT_LEADER_OR_FOLLOWER.
+ *
+ * CRASH       what is above the recovery point is read through at the next start and cut at the
+ *             first batch that is not whole (log_load.h). */
 #ifndef LOG_LOG_H
 #define LOG_LOG_H
 

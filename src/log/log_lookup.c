@@ -93,6 +93,8 @@ static int by_time(const struct search *q, const struct segment_list *l)
         if (rc)
             return rc;
         int64_t near = time_index_floor(&v, s->base, q->timestamp).offset;
+        if (v.error)
+            return segment_failed(s, LOG_FILE_TIME, v.error, "read");
         rc = search_segment(q, s, near > q->from ? near : q->from);
         if (rc)
             return rc;

@@ -1,10 +1,15 @@
 /* log_manager.h - all logs of a broker in all its log dirs: load at start, create, find, delete,
- * flush, retain, check- point, close.
+ * flush, retain, checkpoint, close.
  *
- * START   each dir: lock, meta.properties check, note and remove the clean mark, read checkpoints,
- * load partitions with num.recovery.threads.per.data.dir threads (all dirs at once), unclean ones
- * recovered, progress lines. STOP    log_manager_close: flush, producer snapshots, checkpoints,
- * clean mark, unlock. THREADS start and close: one thread, blocking. The rest: any. */
+ * START    each dir: lock, meta.properties check, note and remove the clean mark, read checkpoints,
+ *          load partitions with num.recovery.threads.per.data.dir threads (all dirs at once; with
+ *          many logs and a clean stop before, with more, since that only waits for the disk),
+ *          unclean ones recovered, progress lines.
+ *
+ * STOP     log_manager_close: flush, producer snapshots, checkpoints, clean mark, unlock. All
+ *          references to logs must have been let go.
+ *
+ * THREADS  start and close: one thread, blocking. The rest: any. */
 #ifndef LOG_LOG_MANAGER_H
 #define LOG_LOG_MANAGER_H
 

@@ -5,7 +5,7 @@
 
 #include "log/log_private.h"
 
-enum { TRIES = 3 /* segments that vanish while they are read: look again */ };
+enum { TRIES = 16 /* segments that vanish while they are read: look again */ };
 
 /* Where in s the records at and above `limit` begin. */
 static int limit_position(const struct segment_list *l, int i, struct file *f, int64_t limit,
@@ -166,7 +166,7 @@ static int slice_end(const struct segment_list *l, int i, int64_t log_end,
         *end = at.offset;
     else
         *end = i + 1 < l->n ? l->v[i + 1]->base : log_end;
-    return v.error;
+    return segment_failed(l->v[i], LOG_FILE_INDEX, v.error, "read");
 }
 
 struct aborted_list {
