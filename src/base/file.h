@@ -100,6 +100,8 @@ int fs_mkdir(struct fs *fs, const char *path);
 int fs_mkdir_p(struct fs *fs, const char *path); /* each new folder's parent is synced */
 int fs_rmdir(struct fs *fs, const char *path);
 int fs_remove_tree(struct fs *fs, const char *path); /* gone already is fine */
+/* -EMFILE, -ENFILE, -ENOMEM: the folder could not be opened, nothing was tried. Any other error:
+ * the fsync failed, and is not to be tried again. */
 int fs_sync_dir(struct fs *fs, const char *path);
 /* Writes back all that is dirty on the file system that holds `path`, so that the many fsyncs which
  * follow find little to do. A hint: it promises nothing and tells of no error, the fsyncs do. */
@@ -115,7 +117,7 @@ int fs_replace(struct fs *fs, const char *path, const void *p, size_t n);
 
 /* fcntl write lock on the whole file, as a JVM takes it; -EAGAIN when another process holds it.
  * Always real. The descriptor must stay open (closing any descriptor of the file drops the lock).
- */
+ * What is locked is the file of that name: one that its last holder unlinks meanwhile is left. */
 int fs_lock(const char *path, int *fd_out);
 void fs_unlock(const char *path, int fd); /* unlinks, then closes */
 

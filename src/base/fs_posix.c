@@ -163,7 +163,9 @@ static int posix_sync_dir(struct fs *fs, const char *path)
         return -errno;
     int err = result(fsync(fd));
     close(fd);
-    return err;
+    /* a failed fsync must not look like the lack of a descriptor or of memory, after which callers
+     * may try again: a failed open above may */
+    return err == -ENOMEM || err == -EMFILE || err == -ENFILE ? -EIO : err;
 }
 
 static void posix_write_back(struct fs *fs, const char *path)
@@ -235,24 +237,41 @@ struct fs *fs_posix(void)
     return &posix;
 }
 
+/* Is the locked descriptor still the file that the name leads to? The one who held the lock before
+ * us may have unlinked it after we opened it: then others lock a new file. */
+static bool is_named(int fd, const char *path)
+{
+    struct stat mine, named;
+    return fstat(fd, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino &&
+           mine.st_dev == named.st_dev;
+}
+
 int fs_lock(const char *path, int *fd_out)
 {
+    enum { TRIES = 100 }; /* each is lost only to one who ended in this very moment */
     *fd_out = -1;
-    int fd = RETRY(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (fd < 0)
-        return -errno;
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_SETLK, &whole) < 0) {
-        int err = errno == EACCES ? -EAGAIN : -errno;
+    for (int i = 0; i < TRIES; i++) {
+        int fd = RETRY(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+        if (fd < 0)
+            return -errno;
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        if (fcntl(fd, F_SETLK, &whole) < 0) {
+            int err = errno == EACCES ? -EAGAIN : -errno;
+            close(fd);
+            return err;
+        }
+        if (is_named(fd, path)) {
+            *fd_out = fd;
+            return 0;
+        }
         close(fd);
-        return err;
     }
-    *fd_out = fd;
-    return 0;
+    return -EAGAIN;
 }
 
 void fs_unlock(const char *path, int fd)
 {
-    unlink(path); /* while it is still held: the next holder makes a new one */
+    if (is_named(fd, path)) /* else the name is another one's lock by now */
+        unlink(path);       /* while it is still held: the next holder makes a new one */
     close(fd);
 }

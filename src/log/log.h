@@ -154,6 +154,7 @@ int64_t log_set_high_watermark(struct log *log, int64_t hw);
 enum kerr log_raise_start_offset(struct log *log, int64_t offset);
 /* Follower: drop everything at and above offset / start over at offset. */
 enum kerr log_truncate_to(struct log *log, int64_t offset);
+/* KERR_OFFSET_OUT_OF_RANGE beyond what a log can have. */
 enum kerr log_truncate_fully(struct log *log, int64_t offset);
 
 /* ---- upkeep, on workers or the scheduler; @blocks ---- */

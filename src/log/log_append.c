@@ -55,6 +55,12 @@ static enum kerr check_producers(struct log *log, struct prepared *pr, enum appe
         if (err)
             return log_kerr(err);
         enum kerr code = producer_check(&log->producers, b, marker, origin, &dup, &pr->message);
+        if (code == KERR_OUT_OF_ORDER_SEQUENCE_NUMBER &&
+            producer_restored(&log->producers, b->producer_id)) {
+            /* sent again after a start, of which the producer knows nothing */
+            log_recall_producers(log);
+            code = producer_check(&log->producers, b, marker, origin, &dup, &pr->message);
+        }
         if (code)
             return code;
         if (dup) {
@@ -249,7 +255,8 @@ static bool offsets_rise(const struct prepared *pr)
 {
     for (int i = 0; i < pr->batches_n; i++) {
         const struct batch *b = &pr->batches[i].head;
-        if (b->base_offset < 0 || b->last_offset < b->base_offset || b->last_offset == INT64_MAX ||
+        if (b->base_offset < 0 || b->last_offset < b->base_offset ||
+            b->last_offset >= LOG_OFFSET_LIMIT ||
             (i && first_of(b) <= pr->batches[i - 1].head.last_offset))
             return false;
     }

@@ -199,15 +199,19 @@ static int recover_one(struct loader *ld, int i, struct segment_recovery *r)
     return err;
 }
 
-/* Is there something missing between segment i, which ends in front of next_offset, and the next
- * one? After a crash of the machine a new segment's name can have outlived the end of the one
- * before it, which nothing has synced yet. Compaction makes gaps too, so it cannot be told there. A
- * follower that was cut inside a batch right before a roll has one as well: what it loses here
- * (nothing below its recovery point), it fetches again. */
-static bool has_hole(const struct loader *ld, int i, int64_t next_offset)
+/* Between segment i, which ends in front of next_offset, and the next one there may be no records:
+ * compaction leaves gaps, whatever cleanup.policy says today, and so does a follower that was cut
+ * inside a batch right before a roll. After a crash of the machine a gap may also be the end of a
+ * segment that nothing had synced while the next one's name lived on. The two look alike, and what
+ * follows may be the only copy of what was acknowledged, so it always stays. */
+static void tell_of_gap(const struct loader *ld, int i, int64_t next_offset)
 {
-    return i + 1 < ld->n && ld->segments[i + 1]->base > next_offset &&
-           !(ld->log->config->c.cleanup_policy & CLEANUP_COMPACT) && ld->args->cleaned_to <= 0;
+    if (i + 1 < ld->n && ld->segments[i + 1]->base > next_offset &&
+        !(ld->log->config->c.cleanup_policy & CLEANUP_COMPACT))
+        say_info("log",
+                 "%s: no records between offset %" PRId64 " and the next segment, %020" PRId64
+                 ".log: compaction or a lost write, nothing is removed",
+                 log_path(ld->log), next_offset - 1, ld->segments[i + 1]->base);
 }
 
 static int recover(struct loader *ld)
@@ -227,7 +231,9 @@ static int recover(struct loader *ld)
         struct segment_recovery r;
         err = recover_one(ld, i, &r);
         ld->end = r.next_offset;
-        if (!err && i + 1 < ld->n && (r.cut_bytes > 0 || has_hole(ld, i, r.next_offset))) {
+        if (!err)
+            tell_of_gap(ld, i, r.next_offset);
+        if (!err && i + 1 < ld->n && r.cut_bytes > 0) {
             say_warn("log", "%s: what follows offset %" PRId64 " is removed, %d segments",
                      log_path(log), r.next_offset - 1, ld->n - 1 - i);
             err = drop_from(ld, i + 1);

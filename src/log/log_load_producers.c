@@ -89,7 +89,7 @@ int log_load_producers(struct log *log, struct segment *const *segments, int n, 
     struct log_names names;
     int64_t from;
     producer_state_free(&log->producers);
-    log->last_snapshot = 0;
+    log->last_snapshot = log->restored_at = 0;
     int err = log_failed(log, log_names_list(log_fs(log), log_path(log), &names), "list", NULL);
     if (err)
         return err;
@@ -98,7 +98,7 @@ int log_load_producers(struct log *log, struct segment *const *segments, int n, 
     if (err)
         return err;
     if (from >= 0)
-        log->last_snapshot = from;
+        log->last_snapshot = log->restored_at = from;
     else if (reset_ok)
         return mark_empty(log, segments, n);
     if (from < log_start_offset(log))

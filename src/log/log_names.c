@@ -17,7 +17,7 @@ static const char *const stage_names[LOG_STAGES] = {[LOG_STAGE_LIVE] = "",
 
 enum { DIGITS = 20 };
 
-/* Exactly 20 digits; false where a segment's offsets would not all fit into 63 bits. */
+/* Exactly 20 digits, and an offset that a log can have. */
 static bool parse_number(const char *p, int64_t *out)
 {
     uint64_t v = 0;
@@ -29,7 +29,7 @@ static bool parse_number(const char *p, int64_t *out)
         v = v * 10 + (uint64_t)(p[i] - '0');
     }
     *out = (int64_t)v;
-    return v < INT64_MAX - (uint64_t)INT32_MAX;
+    return v < (uint64_t)LOG_OFFSET_LIMIT;
 }
 
 /* Index of the name that `p` begins with, the longest first match; -1 without one. */

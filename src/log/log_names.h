@@ -16,6 +16,10 @@
 #define LOG_PATH_MAX 4096
 #define FOLDER_NAME_MAX 256 /* with the NUL */
 
+/* Offsets of records and segments are below: so relative offsets cannot overflow, nor the offset
+ * behind the last one. Nobody gets there by writing; a damaged or hostile leader may say so. */
+#define LOG_OFFSET_LIMIT (INT64_MAX - INT32_MAX)
+
 enum log_file_kind {
     LOG_FILE_DATA,
     LOG_FILE_INDEX,

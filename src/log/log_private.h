@@ -45,6 +45,7 @@ struct log {
     /* lock */
     struct producer_state producers;
     int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
+    int64_t restored_at;   /* offset of the snapshot that `producers` began with; 0: none */
     bool metadata_pending; /* topic_id is not on disk yet */
     bool touched;          /* a clean stop has something to write */
     bool sealed;           /* it has written, and not synced yet; flush_lock */
@@ -106,6 +107,11 @@ int log_roll(struct log *log, int64_t base);
 /* Snapshot of the producers at `offset` unless there is one already; sync: durable now, else with
  * the next flush (then `offset` must be the base of a segment). */
 int log_take_snapshot(struct log *log, int64_t offset, bool sync);
+
+/* ---- log_producers.c, under the lock ---- */
+/* Producers that came from a snapshot get back their batches before it, as far as a stretch of the
+ * log in front of it has them; once. */
+void log_recall_producers(struct log *log);
 
 /* ---- log_flush.c ---- */
 /* Syncs segments, names and the snapshot, and raises the recovery point to `target`. Under

@@ -136,6 +136,8 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset)
 {
     if (offset < 0)
         offset = 0;
+    if (offset >= LOG_OFFSET_LIMIT)
+        return KERR_OFFSET_OUT_OF_RANGE;
     pthread_mutex_lock(&log->flush_lock);
     pthread_mutex_lock(&log->lock);
     enum kerr code = log_usable(log);

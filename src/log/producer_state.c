@@ -213,6 +213,7 @@ static void take_epoch(struct producer *p, int16_t epoch)
         return;
     p->epoch = epoch;
     p->batches_n = 0;
+    p->restored = false;
 }
 
 static void push_batch(struct producer *p, const struct producer_batch *b)
@@ -324,6 +325,37 @@ void producer_expire(struct producer_state *ps, int64_t now_ms, int64_t expirati
     }
 }
 
+bool producer_restored(const struct producer_state *ps, int64_t id)
+{
+    const struct producer *p = known(ps, id);
+    return p && p->restored && p->batches_n > 0 && p->batches_n < PRODUCER_BATCHES;
+}
+
+/* Puts what `old` had before p's oldest batch in front of it. */
+static void recall_batches(struct producer *p, const struct producer *old)
+{
+    int64_t oldest = batch_at(p, p->batches_n - 1)->last_offset;
+    int i = 0;
+    while (i < old->batches_n && batch_at(old, i)->last_offset != oldest)
+        i++;
+    for (i++; i < old->batches_n && p->batches_n < PRODUCER_BATCHES; i++) {
+        int place = (p->newest + PRODUCER_BATCHES - p->batches_n) % PRODUCER_BATCHES;
+        p->batches[place] = *batch_at(old, i);
+        p->batches_n++;
+    }
+}
+
+void producer_recall(struct producer_state *ps, const struct producer_state *from)
+{
+    hmap_each (node, &ps->by_id) {
+        struct producer *p = hmap_entry(node, struct producer, node);
+        const struct producer *old = p->restored ? known(from, p->id) : NULL;
+        p->restored = false;
+        if (old && old->epoch == p->epoch && p->batches_n > 0)
+            recall_batches(p, old);
+    }
+}
+
 /* ---- snapshot bytes ---- */
 
 enum { SNAPSHOT_VERSION = 1, SNAPSHOT_CRC_AT = 2, SNAPSHOT_HEAD = 10, SNAPSHOT_ENTRY = 46 };
@@ -380,6 +412,7 @@ static int decode_entry(struct producer_state *ps, struct reader *r, int64_t now
     p->epoch = epoch;
     p->last_timestamp = timestamp;
     p->coordinator_epoch = coordinator_epoch;
+    p->restored = last_offset >= 0;
     if (last_offset >= 0)
         push_batch(p, &(struct producer_batch){.last_offset = last_offset,
                                                .timestamp = timestamp,

@@ -35,6 +35,9 @@ struct producer {
     int16_t epoch;             /* -1: nothing known (deleted, or reserved and never applied) */
     uint8_t batches_n;
     uint8_t newest; /* place of the newest batch */
+    /* It came from a snapshot, which keeps the newest batch only: those before it may be known to
+     * the log. */
+    bool restored;
     struct producer_batch batches[PRODUCER_BATCHES];
 };
 
@@ -89,6 +92,12 @@ void producer_on_high_watermark(struct producer_state *ps, int64_t hw);
 bool producer_has_unreplicated(const struct producer_state *ps);
 /* Forgets producers without an open transaction whose last record is that old. */
 void producer_expire(struct producer_state *ps, int64_t now_ms, int64_t expiration_ms);
+
+/* Could batches before those that are known of this producer be found in the log? */
+bool producer_restored(const struct producer_state *ps, int64_t id);
+/* `from` holds what a stretch of the log says that ends where the snapshot was taken: all producers
+ * that came from it get back the batches before their newest one. */
+void producer_recall(struct producer_state *ps, const struct producer_state *from);
 
 /* ---- snapshot bytes ----
  *   0 int16 version 1   2 uint32 CRC-32C of what follows   6 int32 entries

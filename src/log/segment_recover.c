@@ -69,6 +69,8 @@ static const char *misplaced(const struct segment *s, const struct batch *b, int
     int64_t first = b->magic == 2 ? b->base_offset : b->last_offset;
     if (b->last_offset < b->base_offset || first < expected)
         return "its offsets do not rise";
+    if (b->last_offset >= LOG_OFFSET_LIMIT)
+        return "no log has offsets as high as its last one";
     if (b->last_offset - s->base > INT32_MAX)
         return "its offset is too far from the segment's base";
     return NULL;

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -288,8 +290,82 @@ static void a_lock_keeps_other_processes_out(void **state)
     temp_dir_remove(&d);
 }
 
+/* Another process ends between our open and our lock: what we hold then must be what others find.
+ */
+static void a_lock_is_of_the_file_that_the_name_leads_to(void **state)
+{
+    struct temp_dir d;
+    int fd, ready[2];
+    temp_dir_make(&d);
+    const char *path = temp_dir_path(&d, ".lock");
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(pipe(ready), 0);
+        fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0) { /* takes and drops the lock, all the time */
+            for (;;) {
+                int mine;
+                if (fs_lock(path, &mine) == 0)
+                    fs_unlock(path, mine);
+                ssize_t put = write(ready[1], "x", 1);
+                (void)put;
+            }
+        }
+        char c;
+        close(ready[1]);
+        for (int i = 0; i < 300; i++) {
+            assert_int_equal(read(ready[0], &c, 1), 1);
+            while (fs_lock(path, &fd) == -EAGAIN)
+                ;
+            assert_true(fd >= 0);
+            assert_int_equal(lock_elsewhere(path), -EAGAIN);
+            fs_unlock(path, fd);
+        }
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        close(ready[0]);
+    }
+    temp_dir_remove(&d);
+}
+
+/* Somebody removed the file by hand and another one was locked: ours must not take that away. */
+static void an_unlock_leaves_the_file_of_another_one(void **state)
+{
+    struct temp_dir d;
+    struct file_stat st;
+    int fd;
+    temp_dir_make(&d);
+    const char *path = temp_dir_path(&d, ".lock");
+    assert_int_equal(fs_lock(path, &fd), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(fs_replace(fs_posix(), path, "", 0), 0);
+    fs_unlock(path, fd);
+    assert_int_equal(fs_stat(fs_posix(), path, &st), 0);
+    temp_dir_remove(&d);
+}
+
+static void a_folder_that_does_not_open_was_not_synced(void **state)
+{
+    struct temp_dir d;
+    struct rlimit before, none;
+    temp_dir_make(&d);
+    assert_int_equal(fs_sync_dir(fs_posix(), d.path), 0);
+    assert_int_equal(fs_sync_dir(fs_posix(), temp_dir_path(&d, "no")), -ENOENT);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int err = fs_sync_dir(fs_posix(), d.path);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(err, -EMFILE); /* a shortage: may be tried again */
+    temp_dir_remove(&d);
+}
+
 UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference_closes),
           unit_test(mappings), unit_test(short_reads_and_writes_are_gone_on_with),
           unit_test(reads_all_up_to_a_limit), unit_test(replaces_whole_files),
           unit_test(lists_names_until_told_to_stop), unit_test(makes_and_removes_trees),
-          unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out))
+          unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out),
+          unit_test(a_lock_is_of_the_file_that_the_name_leads_to),
+          unit_test(an_unlock_leaves_the_file_of_another_one),
+          unit_test(a_folder_that_does_not_open_was_not_synced))

@@ -141,8 +141,9 @@ static void after_a_cut_later_segments_go(void **state)
     teardown(&t);
 }
 
-/* After a crash of the machine a segment's end may be lost while the next one's name is there. */
-static void a_hole_between_segments_is_cut(void **state)
+/* The end of a segment is missing and the next one is there: by itself no reason to remove what was
+ * acknowledged. */
+static void a_gap_between_segments_stays(void **state)
 {
     for (int compact = 0; compact < 2; compact++) {
         struct log_test t;
@@ -151,6 +152,7 @@ static void a_hole_between_segments_is_cut(void **state)
         t.config.cleanup_policy = compact ? CLEANUP_COMPACT : CLEANUP_DELETE;
         assert_int_equal(try_create(&t), 0);
         append_many(&t, 12, 1);
+        int segments = log_segment_count(t.log);
         int64_t base = t.log->segments.now->v[1]->base, end = log_end_offset(t.log);
         int64_t one = segment_size(t.log->segments.now->v[0]) / base;
         drop_log(&t);
@@ -158,9 +160,15 @@ static void a_hole_between_segments_is_cut(void **state)
         assert_int_equal(fs_open(t.fs, log_file(&t, "00000000000000000000.log"), O_RDWR, &f), 0);
         assert_int_equal(file_truncate(f, one * 2), 0); /* whole batches: no torn end */
         file_unref(f);
+        t.said[0] = 0;
         assert_int_equal(try_open(&t, false), 0);
-        assert_int_equal(log_end_offset(t.log), compact ? end : 2);
+        assert_int_equal(log_end_offset(t.log), end);
+        assert_int_equal(log_segment_count(t.log), segments);
+        assert_int_equal(read_at(&t, 2, 1), base + 1);
+        assert_int_equal(strstr(t.said, "nothing is removed") != NULL, !compact);
         check(&t);
+        reopen_clean(&t);
+        assert_int_equal(log_end_offset(t.log), end);
         teardown(&t);
     }
 }
@@ -607,12 +615,161 @@ static void ids_are_removed_for_old_protocols(void **state)
     teardown(&t);
 }
 
+/* ---- batches sent again after a start ---- */
+
+static void send_again(struct log_test *t, int32_t sequence, int64_t offset)
+{
+    struct append_info info;
+    struct records r = produced(7, 0, sequence, 2, false);
+    assert_int_equal(append_info(t, &r, &info), KERR_NONE);
+    assert_true(info.duplicate);
+    assert_int_equal(info.first_offset, offset);
+    assert_int_equal(info.last_offset, offset + 1);
+}
+
+/* Six batches of one producer, and of another one between them. */
+static void fill_producers(struct log_test *t)
+{
+    for (int i = 0; i < 6; i++) {
+        struct records r = produced(7, 0, 2 * i, 2, false);
+        assert_int_equal(append(t, &r), KERR_NONE);
+        r = produced(8, 0, i, 1, false);
+        assert_int_equal(append(t, &r), KERR_NONE);
+    }
+}
+
+static void assert_five_are_known(struct log_test *t)
+{
+    int64_t end = log_end_offset(t->log);
+    struct records r = produced(7, 0, 0, 2, false);
+    assert_int_equal(append(t, &r), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER); /* the sixth oldest */
+    for (int i = 1; i < 6; i++)
+        send_again(t, 2 * i, 3 * i);
+    r = produced(8, 0, 4, 1, false);
+    struct append_info info;
+    assert_int_equal(append_info(t, &r, &info), KERR_NONE);
+    assert_true(info.duplicate);
+    assert_int_equal(log_end_offset(t->log), end);
+    r = produced(7, 0, 12, 2, false);
+    assert_int_equal(append(t, &r), KERR_NONE);
+    r = produced(8, 0, 7, 1, false);
+    assert_int_equal(append(t, &r), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    check(t);
+}
+
+/* A producer with five batches in flight sends them all again after the broker came back: whatever
+ * the stop was like, wherever segments begin, also when the start itself was killed. */
+static void five_batches_are_known_after_any_stop(void **state)
+{
+    for (int how = 0; how < 6; how++)
+        for (int segment_bytes = 150; segment_bytes < 1400; segment_bytes += 110) {
+            struct log_test t;
+            setup(&t);
+            t.config.segment_bytes = segment_bytes;
+            t.config.index_interval_bytes = 100;
+            assert_int_equal(try_create(&t), 0);
+            fill_producers(&t);
+            switch (how) {
+            case 0:
+                reopen_clean(&t);
+                break;
+            case 1: /* never a checkpoint */
+                reopen_unclean(&t);
+                break;
+            case 2: /* all of it safe, and the checkpoint says so */
+                assert_int_equal(log_flush(t.log), KERR_NONE);
+                note_checkpoints(&t);
+                reopen_unclean(&t);
+                break;
+            case 3: /* killed after a clean stop and a start that wrote nothing */
+                reopen_clean(&t);
+                reopen_unclean(&t);
+                break;
+            case 4: /* killed in the start that followed a kill */
+                reopen_unclean(&t);
+                note_checkpoints(&t);
+                fs_fault_power_off_at(t.fault, 40);
+                drop_log(&t);
+                if (!try_open(&t, false))
+                    drop_log(&t);
+                log_dir_free(t.dir);
+                assert_int_equal(fs_fault_crash(t.fault, t.data, FS_CRASH_KEEP, 1), 0);
+                fs_fault_clear(t.fault);
+                make_dir(&t);
+                assert_int_equal(try_open(&t, false), 0);
+                break;
+            default: /* twice clean */
+                reopen_clean(&t);
+                reopen_clean(&t);
+            }
+            assert_five_are_known(&t);
+            teardown(&t);
+        }
+}
+
+/* What is recalled does not outlive an epoch, and is sought once. */
+static void a_new_epoch_forgets_older_batches(void **state)
+{
+    struct log_test t;
+    setup_log(&t);
+    fill_producers(&t);
+    reopen_clean(&t);
+    struct records r = produced(7, 1, 0, 2, false);
+    assert_int_equal(append(&t, &r), KERR_NONE);
+    r = produced(7, 0, 10, 2, false);
+    assert_int_equal(append(&t, &r), KERR_INVALID_PRODUCER_EPOCH);
+    r = produced(7, 1, 10, 2, false);
+    assert_int_equal(append(&t, &r), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    r = produced(8, 0, 9, 1, false);
+    assert_int_equal(append(&t, &r), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    uint64_t reads = fs_fault_count(t.fault, FS_PREAD);
+    assert_int_equal(append(&t, &r), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    assert_int_equal(fs_fault_count(t.fault, FS_PREAD), reads);
+    teardown(&t);
+}
+
+/* Offsets beyond what a log can have are neither taken nor kept: nothing overflows, and what was
+ * taken is found again. */
+static void the_last_offset_there_is(void **state)
+{
+    const int64_t first = LOG_OFFSET_LIMIT - 3;
+    struct log_test t;
+    setup_log(&t);
+    assert_int_equal(log_truncate_fully(t.log, LOG_OFFSET_LIMIT), KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(log_truncate_fully(t.log, INT64_MAX), KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(replicate(&t, INT64_MAX, 1, 0), KERR_CORRUPT_MESSAGE);
+    assert_int_equal(replicate(&t, INT64_MAX - 1, 2, 0), KERR_CORRUPT_MESSAGE);
+    assert_int_equal(log_truncate_fully(t.log, first), KERR_NONE);
+    assert_int_equal(replicate(&t, first, 2, 0), KERR_NONE);
+    assert_int_equal(replicate(&t, first + 2, 2, 0), KERR_CORRUPT_MESSAGE);
+    assert_int_equal(replicate(&t, first + 2, 1, 0), KERR_NONE);
+    assert_int_equal(log_end_offset(t.log), LOG_OFFSET_LIMIT);
+    struct records r = records_of(2);
+    r.first_offset = INT64_MAX - 1;
+    struct buf b = build(&r);
+    char name[64];
+    snprintf(name, sizeof(name), "%020" PRId64 ".log", first);
+    int64_t size = size_of(&t, name);
+    struct file *f;
+    assert_int_equal(fs_open(t.fs, log_file(&t, name), O_RDWR, &f), 0);
+    assert_int_equal(file_pwrite_all(f, b.p, b.len, size), 0);
+    file_unref(f);
+    buf_free(&b);
+    reopen_unclean(&t);
+    assert_int_equal(log_end_offset(t.log), LOG_OFFSET_LIMIT);
+    assert_int_equal(size_of(&t, name), size);
+    check(&t);
+    teardown(&t);
+}
+
 UNIT_MAIN(
-    unit_test(a_clean_start_reads_no_data), unit_test(after_kill_9_all_is_there),
-    unit_test(a_flipped_byte_cuts_at_its_batch), unit_test(every_torn_end_is_cut),
-    unit_test(after_a_cut_later_segments_go), unit_test(a_hole_between_segments_is_cut),
-    unit_test(missing_indexes_are_made_anew), unit_test(an_impossible_active_index_is_made_anew),
-    unit_test(indexes_without_a_segment_go), unit_test(everything_but_the_data_can_be_made_anew),
+    unit_test(five_batches_are_known_after_any_stop), unit_test(a_new_epoch_forgets_older_batches),
+    unit_test(the_last_offset_there_is), unit_test(a_clean_start_reads_no_data),
+    unit_test(after_kill_9_all_is_there), unit_test(a_flipped_byte_cuts_at_its_batch),
+    unit_test(every_torn_end_is_cut), unit_test(after_a_cut_later_segments_go),
+    unit_test(a_gap_between_segments_stays), unit_test(missing_indexes_are_made_anew),
+    unit_test(an_impossible_active_index_is_made_anew), unit_test(indexes_without_a_segment_go),
+    unit_test(everything_but_the_data_can_be_made_anew),
     unit_test(damaged_snapshots_fall_back_to_older_ones), unit_test(snapshots_without_a_segment_go),
     unit_test(a_torn_transaction_index_is_made_anew), unit_test(a_bad_epoch_file_is_made_anew),
     unit_test(epochs_above_the_end_and_below_the_start_are_cut),
