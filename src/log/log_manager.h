@@ -79,14 +79,16 @@ struct log *log_manager_future(struct log_manager *m, struct topic_partition tp)
 void log_manager_each_future(struct log_manager *m, void (*each)(void *arg, struct log *log),
                              void *arg);
 /* Makes an empty future of this log; one that is in that dir already will do. KAFKA_STORAGE_ERROR
- * while any dir is offline; INVALID_TOPIC_EXCEPTION when the folder's name would be too long.
+ * while any dir is offline; INVALID_TOPIC_EXCEPTION when the folder's name would be too long;
+ * CONCURRENT_TRANSACTIONS when things are not as the caller believes: the log was replaced, is in
+ * that dir itself, or has a future in a third one. Look again then.
  * @blocks */
 enum kerr log_manager_make_future(struct log_manager *m, struct log *current, struct log_dir *d);
-/* Gives the move up: the copy goes. @blocks */
-void log_manager_drop_future(struct log_manager *m, struct topic_partition tp);
+/* Gives the move up: this copy goes, if it still is the partition's. @blocks */
+void log_manager_drop_future(struct log_manager *m, struct log *future);
 /* The future takes the place of this log, which is deleted. Nobody may append to either meanwhile,
  * and both have the same records. @blocks */
-enum kerr log_manager_swap_future(struct log_manager *m, struct log *current);
+enum kerr log_manager_swap_future(struct log_manager *m, struct log *current, struct log *future);
 
 /* Calls each(log) for all logs (a snapshot; refs held during the call). */
 void log_manager_each(struct log_manager *m, void (*each)(void *arg, struct log *log), void *arg);

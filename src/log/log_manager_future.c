@@ -152,11 +152,13 @@ enum kerr log_manager_make_future(struct log_manager *m, struct log *current, st
     enum kerr code = KERR_NONE;
     pthread_mutex_lock(&m->change_lock);
     struct log *log = log_manager_future(m, log_topic_partition(current));
-    if (!log)
+    struct log *now = log_manager_find(m, log_topic_partition(current));
+    if (now != current || now->folder.dir == d || (log && log->folder.dir != d))
+        code = KERR_CONCURRENT_TRANSACTIONS;
+    else if (!log)
         code = make(m, current, d);
-    else if (log->folder.dir != d)
-        code = KERR_UNKNOWN_SERVER_ERROR; /* the caller drops it first */
     log_unref(log);
+    log_unref(now);
     pthread_mutex_unlock(&m->change_lock);
     return code;
 }
@@ -183,10 +185,13 @@ void log_manager_drop_future_locked(struct log_manager *m, struct topic_partitio
     log_unref(log);
 }
 
-void log_manager_drop_future(struct log_manager *m, struct topic_partition tp)
+void log_manager_drop_future(struct log_manager *m, struct log *future)
 {
     pthread_mutex_lock(&m->change_lock);
-    log_manager_drop_future_locked(m, tp);
+    struct log *now = log_manager_future(m, log_topic_partition(future));
+    if (now == future)
+        drop_locked(m, future);
+    log_unref(now);
     pthread_mutex_unlock(&m->change_lock);
 }
 
@@ -213,16 +218,16 @@ static enum kerr swap(struct log_manager *m, struct log *current, struct log *fu
     return log_kerr(err);
 }
 
-enum kerr log_manager_swap_future(struct log_manager *m, struct log *current)
+enum kerr log_manager_swap_future(struct log_manager *m, struct log *current, struct log *future)
 {
     struct topic_partition tp = log_topic_partition(current);
     pthread_mutex_lock(&m->change_lock);
-    struct log *future = log_manager_future(m, tp), *now = log_manager_find(m, tp);
-    enum kerr code = !future || now != current                     ? KERR_UNKNOWN_SERVER_ERROR
+    struct log *copy = log_manager_future(m, tp), *now = log_manager_find(m, tp);
+    enum kerr code = copy != future || now != current              ? KERR_UNKNOWN_SERVER_ERROR
                      : log_offline(current) || log_offline(future) ? KERR_KAFKA_STORAGE_ERROR
                                                                    : swap(m, current, future);
     log_unref(now);
-    log_unref(future);
+    log_unref(copy);
     pthread_mutex_unlock(&m->change_lock);
     return code;
 }

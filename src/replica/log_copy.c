@@ -82,6 +82,19 @@ static enum kerr append(struct log *to, uint8_t *bytes, size_t n)
     return e;
 }
 
+/* As above, but for the first batch of a copy: it may begin below the log start, when records were
+ * deleted up to its middle. The start is raised again when the marks follow. */
+static enum kerr append_first(struct log *to, uint8_t *bytes, size_t n)
+{
+    struct batch b;
+    enum kerr e = append(to, bytes, n);
+    if (e != KERR_OFFSET_OUT_OF_RANGE || log_end_offset(to) != log_start_offset(to) ||
+        batch_decode(bytes, n, n, &b) != BATCH_OK || b.base_offset >= log_end_offset(to))
+        return e;
+    e = log_truncate_fully(to, b.base_offset);
+    return e == KERR_NONE ? append(to, bytes, n) : e;
+}
+
 /* Up to `bytes`, at least one batch. *copied 0: there is nothing. */
 static enum kerr copy(struct log *from, struct log *to, uint32_t bytes, int64_t *copied)
 {
@@ -99,7 +112,7 @@ static enum kerr copy(struct log *from, struct log *to, uint32_t bytes, int64_t 
         ssize_t got = file_pread(s.file, p, s.len, s.pos);
         if (got < 0)
             log_dir_fail(log_dir_of(from), (int)got, "read a log that is moved");
-        e = got < 0 ? KERR_KAFKA_STORAGE_ERROR : append(to, p, (size_t)got);
+        e = got < 0 ? KERR_KAFKA_STORAGE_ERROR : append_first(to, p, (size_t)got);
     }
     free(p);
     file_unref(s.file);
@@ -118,6 +131,20 @@ static enum kerr follow_marks(struct log *from, struct log *to)
 
 /* ---- the swap ---- */
 
+/* The settings of `from`, which may change meanwhile. */
+static void follow_settings(struct log *from, struct log *to)
+{
+    bool same = false;
+    while (!same) {
+        const struct log_config *c = log_config_ref(from);
+        log_set_config(to, c);
+        const struct log_config *now = log_config_ref(from);
+        same = now == c;
+        log_config_unref(now);
+        log_config_unref(c);
+    }
+}
+
 /* Nobody appends to `from`: the rest is copied, and `to` takes its place. Under the partition's
  * lock. */
 static enum kerr take_place(struct partition *p, struct log *to, struct log_manager *logs)
@@ -134,12 +161,13 @@ static enum kerr take_place(struct partition *p, struct log *to, struct log_mana
     /* An epoch without records is known to the leader alone. */
     if (e == KERR_NONE && atomic_load(&p->role) == PARTITION_LEADER)
         e = log_begin_epoch(to, atomic_load(&p->leader_epoch));
+    /* Some of it was perhaps acknowledged as synced, and where it is synced goes. */
+    if (e == KERR_NONE)
+        e = log_flush(to);
     if (e != KERR_NONE)
         return e;
-    const struct log_config *c = log_config_ref(from);
-    log_set_config(to, c);
-    log_config_unref(c);
-    e = log_manager_swap_future(logs, from);
+    follow_settings(from, to);
+    e = log_manager_swap_future(logs, from, to);
     if (e == KERR_NONE) {
         p->log = log_ref(to);
         log_unref(from);
@@ -175,7 +203,7 @@ enum copy_result log_copy_piece(struct partition *p, struct log *from, struct lo
     if (e == KERR_NONE)
         e = copy(from, to, bytes, copied);
     if (e == KERR_OFFSET_OUT_OF_RANGE)
-        return COPY_MORE; /* the log was cut, or its start has moved: look again */
+        return COPY_WAIT; /* the log was cut, or its start has moved: look again */
     if (e == KERR_NONE)
         e = follow_marks(from, to);
     if (e != KERR_NONE)

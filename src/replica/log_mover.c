@@ -141,28 +141,48 @@ static void pause_cleaner(struct log_mover *m, struct move *v, struct log *from)
     v->paused = true;
 }
 
-/* Without the lock. *copied: bytes. */
+/* Is the log that is copied in a dir that has failed? Then the copy may be all that is left of it.
+ */
+static bool source_failed(const struct partition *p, enum kerr why, const struct log *from)
+{
+    return p ? from && log_offline(from) : why == KERR_KAFKA_STORAGE_ERROR;
+}
+
+/* Without the lock. *copied: bytes. A copy that cannot be finished goes; one whose log is lost with
+ * its dir is kept, and goes on after a start at which the log is there again. */
 static enum copy_result copy_piece(struct log_mover *m, struct move *v, int64_t *copied)
 {
-    enum kerr why;
+    enum kerr why = KERR_NONE;
     *copied = 0;
     struct log *to = log_manager_future(m->o.logs, v->tp);
-    struct partition *p = to ? replica_manager_find(m->o.replicas, v->tp, &why) : NULL;
+    if (!to)
+        return COPY_FAILED;
+    struct partition *p = replica_manager_find(m->o.replicas, v->tp, &why);
     struct log *from = p ? partition_log(p) : NULL;
     enum copy_result r = COPY_WAIT;
-    if (!to || (!p && why == KERR_KAFKA_STORAGE_ERROR) || log_offline(to) ||
-        (from && log_offline(from))) {
+    if (log_offline(to) || source_failed(p, why, from)) {
         r = COPY_FAILED;
     } else if (from) {
         pause_cleaner(m, v, from);
         r = log_copy_piece(p, from, to, m->o.logs,
                            m->o.piece_bytes ? m->o.piece_bytes : PIECE_BYTES, copied);
     }
+    if (r == COPY_FAILED && !source_failed(p, why, from))
+        log_manager_drop_future(m->o.logs, to);
     log_unref(from);
     log_unref(to);
     if (p)
         partition_unref(p);
     return r;
+}
+
+/* How long nothing may be copied because of the rate; asked anew before each piece, since the limit
+ * may have been changed. The lock is held. */
+static int64_t throttled_ms(struct log_mover *m, int64_t now)
+{
+    double limit = m->o.max_rate ? m->o.max_rate(m->o.arg) : INFINITY;
+    int64_t ms = isinf(limit) ? 0 : rate_throttle_ms(&m->rate, &m->o.window, limit, now);
+    return ms < RETRY_MS ? ms : RETRY_MS;
 }
 
 /* The piece has been copied; the lock is held again. */
@@ -174,23 +194,17 @@ static void settle(struct log_mover *m, struct move *v, enum copy_result r, int6
     if (v->cancelled) /* whoever did that waits, and drops it */
         return;
     if (r == COPY_DONE || r == COPY_FAILED) {
-        struct topic_partition tp = v->tp;
         if (r == COPY_DONE)
-            say_info(component, "%.*s-%d has moved", STR_ARG(tp.topic), (int)tp.partition);
+            say_info(component, "%.*s-%d has moved", STR_ARG(v->tp.topic), (int)v->tp.partition);
         else
-            say_warn(component, "the move of %.*s-%d is given up", STR_ARG(tp.topic),
-                     (int)tp.partition);
-        if (r == COPY_FAILED)
-            log_manager_drop_future(m->o.logs, tp);
+            say_warn(component, "the move of %.*s-%d is given up", STR_ARG(v->tp.topic),
+                     (int)v->tp.partition);
         drop(m, v);
         return;
     }
-    double limit = m->o.max_rate ? m->o.max_rate(m->o.arg) : INFINITY;
     v->not_before_ms = r == COPY_WAIT ? now + RETRY_MS : now;
-    if (copied > 0 && !isinf(limit)) {
+    if (copied > 0)
         rate_record(&m->rate, &m->o.window, (double)copied, now);
-        v->not_before_ms = now + rate_throttle_ms(&m->rate, &m->o.window, limit, now);
-    }
 }
 
 static void *mover_main(void *arg)
@@ -203,6 +217,11 @@ static void *mover_main(void *arg)
         struct move *v = mine ? mine : next(m, &ms);
         if (!v) {
             wait_ms(m, ms);
+            continue;
+        }
+        mine = NULL;
+        if ((ms = throttled_ms(m, clock_mono_ms(m->o.clock))) > 0) {
+            v->not_before_ms = clock_mono_ms(m->o.clock) + ms;
             continue;
         }
         v->busy = true;
@@ -294,25 +313,24 @@ int log_mover_count(struct log_mover *m)
 
 /* ---- asked to move ---- */
 
-/* Gives up the move of the partition, if there is one to another dir. It may be over before that.
- */
+/* Gives up the move of the partition, if there is one to another dir. It may be over before that,
+ * and others may ask for the same at once. */
 static void give_up(struct log_mover *m, struct topic_partition tp, const struct log_dir *to)
 {
     struct log *future = log_manager_future(m->o.logs, tp);
-    bool stays = !future || log_dir_of(future) == to;
-    log_unref(future);
-    if (stays)
-        return;
-    pthread_mutex_lock(&m->lock);
-    struct move *v = find(m, tp);
-    if (v) {
-        v->cancelled = true;
-        while (v->busy)
+    if (future && log_dir_of(future) != to) {
+        struct move *v;
+        pthread_mutex_lock(&m->lock);
+        while ((v = find(m, tp)) && v->busy) {
+            v->cancelled = true;
             pthread_cond_wait(&m->changed, &m->lock);
-        drop(m, v);
+        }
+        if (v)
+            drop(m, v);
+        pthread_mutex_unlock(&m->lock);
+        log_manager_drop_future(m->o.logs, future);
     }
-    pthread_mutex_unlock(&m->lock);
-    log_manager_drop_future(m->o.logs, tp);
+    log_unref(future);
 }
 
 static enum kerr begin(struct log_mover *m, struct topic_partition tp, struct log *current,
@@ -327,6 +345,26 @@ static enum kerr begin(struct log_mover *m, struct topic_partition tp, struct lo
     return err ? KERR_UNKNOWN_SERVER_ERROR : KERR_NONE;
 }
 
+/* CONCURRENT_TRANSACTIONS: the partition has just moved, or somebody else has another wish. */
+static enum kerr try_begin(struct log_mover *m, struct topic_partition tp, struct log_dir *to)
+{
+    enum kerr e = KERR_NONE;
+    struct partition *p = replica_manager_find(m->o.replicas, tp, &e);
+    struct log *current = p ? partition_log(p) : NULL;
+    if (current && log_offline(current)) {
+        e = KERR_KAFKA_STORAGE_ERROR;
+    } else if (current) {
+        e = log_dir_of(current) == to ? KERR_NONE : begin(m, tp, current, to);
+    } else if (e != KERR_KAFKA_STORAGE_ERROR) {
+        log_manager_prefer_dir(m->o.logs, tp, to);
+        e = KERR_REPLICA_NOT_AVAILABLE;
+    }
+    log_unref(current);
+    if (p)
+        partition_unref(p);
+    return e;
+}
+
 enum kerr log_mover_move(struct log_mover *m, struct topic_partition tp, const char *path)
 {
     enum kerr e;
@@ -338,17 +376,9 @@ enum kerr log_mover_move(struct log_mover *m, struct topic_partition tp, const c
         return KERR_LOG_DIR_NOT_FOUND;
     if (log_dir_offline(to))
         return KERR_KAFKA_STORAGE_ERROR;
-    give_up(m, tp, to);
-    struct partition *p = replica_manager_find(m->o.replicas, tp, &e);
-    struct log *current = p ? partition_log(p) : NULL;
-    if (current) {
-        e = log_dir_of(current) == to ? KERR_NONE : begin(m, tp, current, to);
-    } else if (e != KERR_KAFKA_STORAGE_ERROR) {
-        log_manager_prefer_dir(m->o.logs, tp, to);
-        e = KERR_REPLICA_NOT_AVAILABLE;
-    }
-    log_unref(current);
-    if (p)
-        partition_unref(p);
+    do {
+        give_up(m, tp, to);
+        e = try_begin(m, tp, to);
+    } while (e == KERR_CONCURRENT_TRANSACTIONS);
     return e;
 }

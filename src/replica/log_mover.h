@@ -7,7 +7,8 @@
  * the same, by their epochs: so a log that was truncated meanwhile, or a copy that a crash left
  * behind, does no harm.
  *
- * FAILURE  of either dir, or the partition's end here, gives the move up.
+ * FAILURE  of the copy's dir, or the partition's end here, gives the move up. When it is the log's
+ *          dir that fails, the copy is kept: it may be all that is left.
  * THREADS  stated at each function. */
 #ifndef REPLICA_LOG_MOVER_H
 #define REPLICA_LOG_MOVER_H

@@ -4,27 +4,28 @@
  * the one after. Files go with the next retention. */
 #include "replica/partition_private.h"
 
-enum kerr partition_delete_records(struct partition *p, int64_t offset, int64_t *raised_to)
+/* *offset: PARTITION_HIGH_WATERMARK becomes what it stands for. */
+static enum kerr raise_start(struct log *log, int64_t *offset)
 {
-    *raised_to = -1;
-    pthread_rwlock_rdlock(&p->lock);
-    enum kerr e = partition_access_locked(p, -1, true);
-    struct log *log = e == KERR_NONE ? log_ref(p->log) : NULL;
-    pthread_rwlock_unlock(&p->lock);
-    if (!log)
-        return e;
     const struct log_config *config = log_config_ref(log);
     bool deletes = config->cleanup_policy & CLEANUP_DELETE;
     log_config_unref(config);
-    if (offset == PARTITION_HIGH_WATERMARK)
-        offset = log_high_watermark(log);
+    if (*offset == PARTITION_HIGH_WATERMARK)
+        *offset = log_high_watermark(log);
     if (!deletes)
-        e = KERR_POLICY_VIOLATION;
-    else if (offset < 0)
-        e = KERR_OFFSET_OUT_OF_RANGE;
-    else
-        e = log_raise_start_offset(log, offset);
-    log_unref(log);
+        return KERR_POLICY_VIOLATION;
+    return *offset < 0 ? KERR_OFFSET_OUT_OF_RANGE : log_raise_start_offset(log, *offset);
+}
+
+enum kerr partition_delete_records(struct partition *p, int64_t offset, int64_t *raised_to)
+{
+    *raised_to = -1;
+    /* To the end: the log must not be replaced by a copy in another dir before that knows. */
+    pthread_rwlock_rdlock(&p->lock);
+    enum kerr e = partition_access_locked(p, -1, true);
+    if (e == KERR_NONE)
+        e = raise_start(p->log, &offset);
+    pthread_rwlock_unlock(&p->lock);
     if (e == KERR_NONE) {
         *raised_to = offset;
         partition_wake(p);

@@ -43,13 +43,29 @@ static bool settle(struct partition *p, const struct log *log, enum kerr error, 
     return more;
 }
 
+/* *log: what was flushed, owned; NULL without one. A log that has been moved to another dir
+ * meanwhile is gone, and what was in it is in the other one. */
+static enum kerr flush_current(struct partition *p, struct log **log)
+{
+    enum kerr e = KERR_KAFKA_STORAGE_ERROR;
+    struct log *before = NULL;
+    *log = partition_log(p);
+    while (*log && *log != before && (e = log_flush(*log)) != KERR_NONE) {
+        log_unref(before);
+        before = *log;
+        *log = partition_log(p);
+    }
+    log_unref(before);
+    return e;
+}
+
 /* One round. Who came meanwhile waits for another one behind the workers' other jobs: a busy
  * partition must not keep a worker. */
 static void flush_work(struct job *job)
 {
     struct partition *p = container_of(job, struct partition, flush_job);
-    struct log *log = partition_log(p);
-    enum kerr e = log ? log_flush(log) : KERR_KAFKA_STORAGE_ERROR;
+    struct log *log;
+    enum kerr e = flush_current(p, &log);
     struct list over = LIST_INIT(over);
     bool more = settle(p, log, e, &over);
     if (log)

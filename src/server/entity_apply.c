@@ -52,6 +52,7 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
     if (b->logs && memcmp(&old->log_defaults, &now->log_defaults, sizeof(now->log_defaults)) != 0) {
         log_manager_set_defaults(b->logs, &now->log_defaults);
         log_manager_each(b->logs, configure_log, b);
+        log_manager_each_future(b->logs, configure_log, b);
     }
     if (b->net)
         rc = conn_limits_apply(now, b->net);

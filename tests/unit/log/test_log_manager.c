@@ -769,7 +769,7 @@ static void the_future_takes_the_logs_place(void **state)
     struct log *log = log_manager_find(mt.m, tp_of("a", 0)), *future = future_of(&mt, "a");
     struct log_dir *from = log_dir_of(log);
     int old = strcmp(log_dir_path(from), mt.dirs[0]) == 0 ? 0 : 1;
-    assert_int_equal(log_manager_swap_future(mt.m, log), KERR_NONE);
+    assert_int_equal(log_manager_swap_future(mt.m, log, future), KERR_NONE);
     struct log *now = log_manager_find(mt.m, tp_of("a", 0));
     assert_ptr_equal(now, future);
     assert_false(log_is_future(now));
@@ -799,8 +799,10 @@ static void a_future_that_is_dropped_leaves_nothing(void **state)
     setup_manager(&mt, 2);
     must_open(&mt);
     make_with_future(&mt, 10, 4);
-    log_manager_drop_future(mt.m, tp_of("a", 0));
-    log_manager_drop_future(mt.m, tp_of("a", 0)); /* harmless */
+    struct log *future = future_of(&mt, "a");
+    log_manager_drop_future(mt.m, future);
+    log_manager_drop_future(mt.m, future); /* harmless */
+    log_unref(future);
     assert_null(future_of(&mt, "a"));
     sim_clock_advance(&mt.t.clock, 2000);
     log_manager_delete_due(mt.m);
@@ -843,7 +845,7 @@ static void a_swap_that_fails_loses_nothing(void **state)
         assert_int_equal(log_flush(future), KERR_NONE);
         uint64_t before = fs_fault_total(mt.t.fault);
         fs_fault_fail_at(mt.t.fault, before + at, -EIO);
-        enum kerr e = log_manager_swap_future(mt.m, log);
+        enum kerr e = log_manager_swap_future(mt.m, log, future);
         uint64_t used = fs_fault_total(mt.t.fault) - before;
         fs_fault_clear(mt.t.fault);
         log_unref(log);
@@ -899,7 +901,7 @@ static void a_wish_is_good_for_one_log(void **state)
     assert_null(log_manager_dir(mt.m, "/no/such"));
     assert_ptr_equal(log_manager_dir(mt.m, mt.dirs[1]), dirs[1]);
     for (int i = 0; i < 3; i++) { /* the emptiest would be the first by turns */
-        char topic[8];
+        char topic[16];
         snprintf(topic, sizeof(topic), "t%d", i);
         log_manager_prefer_dir(mt.m, tp_of(topic, 0), dirs[0]);
         log_manager_prefer_dir(mt.m, tp_of(topic, 0), dirs[1]);

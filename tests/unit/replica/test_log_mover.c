@@ -1,7 +1,9 @@
 /* Moving a log to another dir: the copy, cuts, growth meanwhile, the swap, giving up, going on. */
 #include "bench.h"
 
+#include <limits.h>
 #include <math.h>
+#include <pthread.h>
 
 #include "replica/log_copy.h"
 #include "replica/log_mover.h"
@@ -206,6 +208,44 @@ static void a_start_that_moves_is_followed(void **state)
     bench_close(&b);
 }
 
+/* Records were deleted up to the middle of a batch, which is the first that is copied. */
+static void a_start_within_a_batch_is_followed(void **state)
+{
+    struct bench b;
+    int64_t raised;
+    struct partition *p = leader_of_two_dirs(&b);
+    for (int i = 0; i < 4; i++)
+        bench_append(&b, p, 5, 1, NULL);
+    assert_int_equal(partition_delete_records(p, 7, &raised), KERR_NONE);
+    make_future(&b, p);
+    assert_int_equal(piece(&b, p, 1), COPY_MORE);
+    struct log *to = log_manager_future(b.logs, bench_tp("t", 0));
+    assert_int_equal(log_start_offset(to), 7);
+    assert_int_equal(log_end_offset(to), 10);
+    assert_int_equal(partition_delete_records(p, 13, &raised), KERR_NONE);
+    move_on(&b, p, 1);
+    assert_int_equal(log_start_offset(to), 13);
+    assert_int_equal(log_end_offset(to), 20);
+    log_unref(to);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* What was acknowledged as synced is synced in the new place before the old one goes. */
+static void a_log_that_moved_is_synced(void **state)
+{
+    struct bench b;
+    struct partition *p = leader_of_two_dirs(&b);
+    bench_append(&b, p, 5, 1, NULL);
+    make_future(&b, p);
+    move_on(&b, p, 1 << 20);
+    struct log *now = partition_log(p);
+    assert_int_equal(log_recovery_point(now), 5);
+    log_unref(now);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 static void an_empty_log_moves(void **state)
 {
     struct bench b;
@@ -400,10 +440,167 @@ static void the_last_wish_holds(void **state)
     bench_close(&b);
 }
 
+struct wishes {
+    struct bench *b;
+    struct log_mover *m;
+    int n;
+    atomic_bool stop;
+};
+
+static void *wish(void *arg)
+{
+    struct wishes *w = arg;
+    struct log_dir *dirs[2];
+    log_manager_dirs(w->b->logs, dirs, 2);
+    for (int i = 0; i < w->n && !atomic_load(&w->stop); i++)
+        log_mover_move(w->m, bench_tp("t", 0), log_dir_path(dirs[i % 2]));
+    return NULL;
+}
+
+/* Several clients ask at once, for this and that: whatever comes of it, the log is whole. */
+static void wishes_may_come_at_once(void **state)
+{
+    struct bench b;
+    pthread_t t[4];
+    struct partition *p = leader_of_two_dirs(&b);
+    struct log_mover *m = mover(&b);
+    struct wishes w = {.b = &b, .m = m, .n = 100};
+    for (int i = 0; i < 20; i++)
+        bench_append(&b, p, 1, 1, NULL);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, wish, &w), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    wait_until_moved(m);
+    assert_false(log_dir_offline(other_dir(&b, p)));
+    struct log *now = partition_log(p);
+    assert_false(log_offline(now));
+    assert_int_equal(log_end_offset(now), 20);
+    assert_null(log_manager_future(b.logs, bench_tp("t", 0)));
+    log_unref(now);
+    log_mover_free(m);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+static void flush_told(struct partition_flush *f)
+{
+}
+
+/* A flush that finds the log gone to the other dir flushes there: no producer is told an error. */
+static void flushes_follow_a_log_that_moves(void **state)
+{
+    struct bench b;
+    pthread_t t;
+    struct partition *p = leader_of_two_dirs(&b);
+    struct log_mover *m = mover(&b);
+    struct wishes w = {.b = &b, .m = m, .n = INT_MAX};
+    assert_int_equal(pthread_create(&t, NULL, wish, &w), 0);
+    for (int i = 1; i <= 300; i++) {
+        struct partition_flush f = {
+            .done = flush_told, .done_on = sim_executor_ex(b.sim), .up_to = i};
+        assert_int_equal(bench_append(&b, p, 1, 1, NULL), KERR_NONE);
+        partition_flush(p, b.workers, &f);
+        sim_executor_drain(b.sim);
+        assert_int_equal(f.error, KERR_NONE);
+    }
+    atomic_store(&w.stop, true);
+    pthread_join(t, NULL);
+    wait_until_moved(m);
+    struct log *now = partition_log(p);
+    assert_int_equal(log_end_offset(now), 300);
+    log_unref(now);
+    log_mover_free(m);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+static int count_logs(void *arg, const char *name)
+{
+    *(int *)arg += strncmp(name, "t-0", 3) == 0 && !strstr(name, "-delete");
+    return 0;
+}
+
+/* The log's dir fails in the middle of a move: the copy may be all that is left. The other way
+ * round the log stays. */
+static void the_side_that_does_not_fail_is_kept(void **state)
+{
+    for (int source = 0; source < 2; source++) {
+        struct bench b;
+        struct partition *p = leader_of_two_dirs(&b);
+        for (int i = 0; i < 20; i++)
+            bench_append(&b, p, 1, 1, NULL);
+        make_future(&b, p);
+        assert_int_equal(piece(&b, p, 1), COPY_MORE);
+        struct log *from = partition_log(p), *to = log_manager_future(b.logs, bench_tp("t", 0));
+        log_dir_fail(log_dir_of(source ? from : to), -EIO, "test");
+        sim_executor_drain(b.sim);
+        struct log_mover *m = mover(&b);
+        wait_until_moved(m);
+        struct log *left = log_manager_future(b.logs, bench_tp("t", 0));
+        assert_int_equal(left != NULL, source);
+        log_unref(left);
+        int n = 0;
+        const char *kept = log_dir_path(log_dir_of(source ? to : from));
+        assert_int_equal(fs_list(fs_posix(), kept, count_logs, &n), 0);
+        assert_int_equal(n, 1);
+        log_unref(from);
+        log_unref(to);
+        log_mover_free(m);
+        partition_unref(p);
+        bench_close(&b);
+    }
+}
+
+static double rate_of(void *arg)
+{
+    return atomic_load((atomic_bool *)arg) ? INFINITY : 0.001;
+}
+
+/* A limit that is lifted holds nobody any more. */
+static void a_limit_may_be_lifted(void **state)
+{
+    struct bench b;
+    struct log_mover *m;
+    atomic_bool lifted = false;
+    struct partition *p = leader_of_two_dirs(&b);
+    for (int i = 0; i < 20; i++)
+        bench_append(&b, p, 1, 1, NULL);
+    struct log_mover_options o = {.replicas = b.m,
+                                  .logs = b.logs,
+                                  .clock = clock_real(),
+                                  .threads = 1,
+                                  .window = {11, 100000},
+                                  .max_rate = rate_of,
+                                  .arg = &lifted,
+                                  .piece_bytes = 1};
+    assert_int_equal(log_mover_new(&o, &m), 0);
+    assert_int_equal(log_mover_start(m), 0);
+    assert_int_equal(log_mover_move(m, bench_tp("t", 0), log_dir_path(other_dir(&b, p))),
+                     KERR_NONE);
+    struct log *to = log_manager_future(b.logs, bench_tp("t", 0));
+    struct timespec t = {0, 1000000};
+    for (int i = 0; log_end_offset(to) == 0; i++) {
+        assert_true(i < 30000);
+        nanosleep(&t, NULL);
+    }
+    assert_int_equal(log_mover_count(m), 1);
+    atomic_store(&lifted, true);
+    wait_until_moved(m);
+    assert_false(log_is_future(to));
+    log_unref(to);
+    log_mover_free(m);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 UNIT_MAIN(unit_test(a_log_moves_and_stays_the_same), unit_test(what_comes_meanwhile_comes_along),
           unit_test(a_log_that_was_cut_takes_the_copy_along),
           unit_test(a_start_that_moves_is_followed), unit_test(an_empty_log_moves),
           unit_test(epochs_without_records_are_kept),
           unit_test(deleting_the_partition_deletes_the_copy), unit_test(asked_to_move_it_moves),
           unit_test(moves_that_cannot_be_are_refused), unit_test(a_move_can_be_given_up),
-          unit_test(the_last_wish_holds))
+          unit_test(the_last_wish_holds), unit_test(a_start_within_a_batch_is_followed),
+          unit_test(a_log_that_moved_is_synced), unit_test(wishes_may_come_at_once),
+          unit_test(flushes_follow_a_log_that_moves),
+          unit_test(the_side_that_does_not_fail_is_kept), unit_test(a_limit_may_be_lifted))
