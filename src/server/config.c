@@ -122,12 +122,24 @@ static int put_over(struct props *to, const struct props *layer)
 
 /* ---- loading ---- */
 
+/* No other broker can ever join the one that keeps the metadata in its own log dir. */
+static bool is_alone(const struct config *c)
+{
+    const char *zk = props_get(c->effective, "zookeeper.connect");
+    return !zk || !*zk;
+}
+
+const char *config_default(const struct config *c, const struct config_row *row)
+{
+    return row->alone_text && is_alone(c) ? row->alone_text : row->default_text;
+}
+
 static int load_value(struct config *c, const struct config_row *row, char *err, size_t err_n)
 {
     const char *text = props_get(c->effective, row->name);
     bool given = text != NULL;
     if (!text)
-        text = row->default_text;
+        text = config_default(c, row);
     struct config_value *v = &c->values[row_index(row)];
     if (!text)
         return 0;
@@ -394,6 +406,29 @@ static int check_offsets(const struct config *c, char *err, size_t err_n)
     return 0;
 }
 
+/* Allowed, since it is Kafka's own default; but the topic cannot be made. */
+static int report_too_many_replicas(const struct config *c, char *err, size_t err_n)
+{
+    static const struct {
+        const char *key, *topic, *who;
+    } internal[] = {
+        {"offsets.topic.replication.factor", "__consumer_offsets", "consumer group"},
+        {"transaction.state.log.replication.factor", "__transaction_state", "transaction"},
+        {"transaction.state.log.min.isr", "__transaction_state", "transaction"},
+    };
+    (void)err;
+    (void)err_n;
+    for (size_t i = 0; i < sizeof(internal) / sizeof(*internal); i++) {
+        int64_t n = config_int(c, internal[i].key);
+        if (is_alone(c) && !c->again && n > 1)
+            say_warn("config",
+                     "%s is %lld, but a broker without zookeeper.connect is the only one: at most "
+                     "1 is allowed, so no %s works until the key is 1 or left out (%s)",
+                     internal[i].key, (long long)n, internal[i].who, internal[i].topic);
+    }
+    return 0;
+}
+
 static int check_replication(const struct config *c, char *err, size_t err_n)
 {
     int rc = check_order(c, "replica.fetch.wait.max.ms", "replica.socket.timeout.ms", err, err_n);
@@ -409,7 +444,8 @@ static int load_all(struct config *c, char *err, size_t err_n)
         load_level,  config_listeners_load, config_log_defaults_load,
     };
     static int (*const checks[])(const struct config *, char *, size_t) = {
-        check_network, check_replication, check_cleaner, check_offsets, check_keys,
+        check_network, check_replication,        check_cleaner,
+        check_offsets, report_too_many_replicas, check_keys,
     };
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof(loads) / sizeof(*loads); i++)

@@ -54,6 +54,7 @@ struct config_row {
     const char *name;
     enum config_type type;
     const char *default_text; /* NULL = null */
+    const char *alone_text;   /* default of a broker without zookeeper.connect; NULL = the same */
     struct config_valid valid;
     enum config_update update;
     const char *topic_name; /* topic-level name, or NULL */
@@ -133,6 +134,9 @@ bool config_bool(const struct config *c, const char *name);
 int64_t config_int(const struct config *c, const char *name);
 double config_double(const struct config *c, const char *name);
 const char *config_string(const struct config *c, const char *name); /* NULL = null; borrowed */
+/* What the setting is when it is not given: a broker on the embedded store is alone for ever, which
+ * changes some. NULL = null; static. */
+const char *config_default(const struct config *c, const struct config_row *row);
 /* Is it given, or the default? */
 bool config_is_given(const struct config *c, const char *name);
 /* What one listener has of a setting ("listener.name.<listener>.<name>"): its own value, else

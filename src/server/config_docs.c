@@ -40,6 +40,8 @@ static void put_broker_row(struct buf *out, const struct config_row *row)
     buf_printf(out, "### %s\n\n%s\n\n", row->name, row->doc);
     buf_printf(out, "Default ");
     put_default(out, row->default_text);
+    if (row->alone_text)
+        buf_printf(out, " (without `zookeeper.connect`: `%s`)", row->alone_text);
     buf_printf(out, "; ");
     put_valid(out, row->type, &row->valid);
     buf_printf(out, "; %s", update_text(row));

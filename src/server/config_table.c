@@ -13,6 +13,8 @@
 #define CHECK(f) ANY, .problem = (f)
 #define LIVE .has_effect = true
 #define IDLE .has_effect = false
+#define LIVE_ALONE(text) .has_effect = true, .alone_text = (text)
+#define IDLE_ALONE(text) .has_effect = false, .alone_text = (text)
 #define OLD_LIVE .has_effect = true, .flags = CONFIG_OLD
 #define OLD_IDLE .has_effect = false, .flags = CONFIG_OLD
 #define HIDDEN_IDLE .has_effect = false, .flags = CONFIG_HIDDEN

@@ -41,7 +41,7 @@ static void add_broker_synonyms(const struct config *c, const char *const *names
     add_from(c->dynamic[LAYER_CLUSTER], names, SOURCE_BROKERS_DYNAMIC, s);
     add_from(c->given, names, SOURCE_STATIC, s);
     for (int i = 0; names[i]; i++) {
-        const char *text = config_find(str_of(names[i]))->default_text;
+        const char *text = config_default(c, config_find(str_of(names[i])));
         if (text)
             add_synonym(s, names[i], text, SOURCE_DEFAULT);
     }

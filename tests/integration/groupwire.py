@@ -15,7 +15,7 @@ UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE, FENCED_INSTANCE, SUBSCRIBED = \
     68, 69, 79, 81, 82, 86
 
-OVERRIDES = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+OVERRIDES = {"group.initial.rebalance.delay.ms": "0"}
 LAST = {"JoinGroup": 9, "SyncGroup": 5, "Heartbeat": 4, "LeaveGroup": 5, "OffsetCommit": 9, "OffsetFetch": 9,
         "ListGroups": 5, "DescribeGroups": 5, "DeleteGroups": 2, "OffsetDelete": 0, "FindCoordinator": 6}
 

@@ -68,6 +68,34 @@ class Replication(harness.BrokerTest):
                 self.assertEqual(g.find(c, "g")[0], g.NOT_AVAILABLE)
             self.broker.wait_line("cannot create __consumer_offsets: INVALID_REPLICATION_FACTOR")
 
+    def test_the_log_says_so_at_the_start(self):
+        told = [line for line in self.broker.lines if "offsets.topic.replication.factor is 3" in line]
+        self.assertEqual(len(told), 1, self.broker.lines)
+        self.assertIn("at most 1 is allowed", told[0])
+
+
+class Alone(harness.BrokerTest):
+    """A broker by itself needs no settings for its internal topics."""
+
+    def test_groups_work_with_the_defaults(self):
+        with kwire.Conn(self.broker.port) as c:
+            g.coordinator(c, "g")
+            topics = c.call("Metadata", 9, topics=[{"name": "__consumer_offsets"}])["topics"]
+            self.assertEqual({len(p["replica_nodes"]) for p in topics[0]["partitions"]}, {1})
+
+    def test_the_settings_are_told_as_they_are(self):
+        keys = ["offsets.topic.replication.factor", "transaction.state.log.replication.factor",
+                "transaction.state.log.min.isr"]
+        with kwire.Conn(self.broker.port) as c:
+            a = c.call("DescribeConfigs", 4, resources=[
+                {"resource_type": 4, "resource_name": "0", "configuration_keys": keys}],
+                include_synonyms=True)
+            told = {x["name"]: x for x in a["results"][0]["configs"]}
+            self.assertEqual(sorted(told), sorted(keys))
+            for x in told.values():
+                self.assertEqual((x["value"], x["config_source"]), ("1", 5))
+                self.assertEqual([(s["value"], s["source"]) for s in x["synonyms"]], [("1", 5)])
+
 
 class Members(harness.BrokerTest):
     OVERRIDES = g.OVERRIDES
@@ -204,7 +232,7 @@ class Members(harness.BrokerTest):
 
 
 class Timing(harness.BrokerTest):
-    OVERRIDES = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "600",
+    OVERRIDES = {"group.initial.rebalance.delay.ms": "600",
                  "group.min.session.timeout.ms": "500", "group.max.size": "3"}
 
     def setUp(self):

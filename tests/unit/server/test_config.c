@@ -54,6 +54,43 @@ static void refused(const char *text, const char *words)
             fail_msg("%s: \"%s\" lacks \"%s\"", text, err, w);
 }
 
+/* The only broker there will ever be keeps the one replica of its internal topics. */
+static void internal_topics_of_a_lonely_broker(void **state)
+{
+    static const char *const keys[] = {"offsets.topic.replication.factor",
+                                       "transaction.state.log.min.isr",
+                                       "transaction.state.log.replication.factor"};
+    static const int64_t in_a_cluster[] = {3, 2, 3};
+    struct config *alone = loaded(""), *member = loaded("zookeeper.connect=h:2181"),
+                  *empty = loaded("zookeeper.connect=");
+    for (int i = 0; i < 3; i++) {
+        const struct config_row *row = config_find(str_of(keys[i]));
+        assert_int_equal(config_int(alone, keys[i]), 1);
+        assert_string_equal(config_text(alone, row), "1");
+        assert_string_equal(config_default(alone, row), "1");
+        assert_int_equal(config_int(empty, keys[i]), 1);
+        assert_int_equal(config_int(member, keys[i]), in_a_cluster[i]);
+        assert_string_equal(config_default(member, row), row->default_text);
+    }
+    config_free(alone);
+    config_free(empty);
+    config_free(member);
+}
+
+static void more_replicas_than_a_lonely_broker_has(void **state)
+{
+    struct config *c = loaded("offsets.topic.replication.factor=3\n"
+                              "transaction.state.log.replication.factor=1");
+    assert_int_equal(config_int(c, "offsets.topic.replication.factor"), 3); /* it was asked for */
+    assert_non_null(strstr(lines, "offsets.topic.replication.factor is 3"));
+    assert_non_null(strstr(lines, "at most 1 is allowed"));
+    assert_null(strstr(lines, "transaction.state.log"));
+    config_free(c);
+    c = loaded("offsets.topic.replication.factor=3\nzookeeper.connect=h:2181");
+    assert_null(strstr(lines, "allowed"));
+    config_free(c);
+}
+
 static void tables_are_sorted_and_complete(void **state)
 {
     int n;
@@ -400,7 +437,9 @@ static void the_page_is_what_the_table_prints(void **state)
     buf_free(&b);
 }
 
-UNIT_MAIN(unit_test(tables_are_sorted_and_complete), unit_test(every_default_is_legal),
+UNIT_MAIN(unit_test(internal_topics_of_a_lonely_broker),
+          unit_test(more_replicas_than_a_lonely_broker_has),
+          unit_test(tables_are_sorted_and_complete), unit_test(every_default_is_legal),
           unit_test(defaults_are_those_of_kafka), unit_test(values_of_every_type_are_read),
           unit_test(bad_values_name_key_value_and_range), unit_test(broker_id_and_node_id_are_one),
           unit_test(ms_wins_over_minutes_over_hours), unit_test(log_dirs_win_over_log_dir),
