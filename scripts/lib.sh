@@ -12,23 +12,30 @@ as_root() {
   fi
 }
 
-# Names from scripts/packages.txt: group "core" (build and run) or "all" (tests, too). Lines: name, or "# group: x".
-package_names() {
+# Names from scripts/packages.txt that are not installed. Groups: "core" (build and run), "all" (core and test), "clients".
+# Lines: name, or "# group: x"; behind a name, a command that makes it unnecessary.
+missing_packages() {
+  local name command
   awk -v want="$1" '/^# group:/ { group = $3; next } /^#/ || NF == 0 { next }
-    want == "all" || group == want { print $1 }' scripts/packages.txt
+    group == want || (want == "all" && group != "clients") { print $1, $2 }' scripts/packages.txt |
+    while read -r name command; do
+      [ -n "$command" ] && command -v "$command" >/dev/null && continue
+      dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed || echo "$name"
+    done
 }
 
+# What is missing is not to be had: ends the script, but for the group clients, whose tests are then skipped.
 install_packages() {
-  local missing=() name
-  for name in $(package_names "$1"); do
-    dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed || missing+=("$name")
-  done
+  local missing
+  mapfile -t missing < <(missing_packages "$1")
   [ ${#missing[@]} = 0 ] && return 0
-  command -v apt-get >/dev/null || die "not a Debian system; install by hand: ${missing[*]}"
+  local give_up=die
+  [ "$1" = clients ] && give_up=say
+  command -v apt-get >/dev/null || { $give_up "not a Debian system; install by hand: ${missing[*]}"; return 0; }
   say "installing packages: ${missing[*]}"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
-    die "apt-get could not install: ${missing[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    $give_up "apt-get could not install: ${missing[*]}"
 }
 
 # build_release [with-tests]

@@ -172,7 +172,7 @@ class TopicPartitions(Base):
         self.assertIsNone(cursor)
         p = self.describe(["b"])[0][0]["partitions"][0]
         self.assertEqual((p["error_code"], p["leader_id"], p["replica_nodes"], p["isr_nodes"], p["offline_replicas"],
-                          p["eligible_leader_replicas"]), (0, 0, [0], [0], [], None))
+                          p["eligible_leader_replicas"], p["last_known_elr"]), (0, 0, [0], [0], [], [], []))
 
     def test_cursors_that_point_nowhere(self):
         create_topic(self.conn, self.topic, 2)

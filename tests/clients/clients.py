@@ -1,0 +1,31 @@
+"""clients.py - which clients are tried, in which version, and what they lack by themselves."""
+import prepare
+
+# Every client's program knows these; a client that lacks one says so in the table below.
+SINGLE_CHECKS = (
+    "roundtrip", "codec-none", "codec-gzip", "codec-snappy", "codec-lz4", "codec-zstd", "acks", "idempotence",
+    "keyed-partitions", "large-records", "too-large-record", "offsets-by-time", "log-append-time", "many-batches",
+    "admin-topics", "admin-partitions", "admin-configs", "admin-configs-legacy", "admin-delete-records",
+    "admin-log-dirs", "admin-cluster", "admin-features", "admin-reassignments", "admin-acls", "admin-producers", "admin-list-offsets",
+    "admin-quotas", "admin-groups")
+GROUP_CHECKS = (
+    "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
+    "group-cooperative", "group-consumer-protocol", "group-restart")
+
+# API keys that a check cannot do without: it is left out while the broker does not say that it serves them.
+NEEDS = {"group-consumer-protocol": (68, 69), "admin-reassignments": (46,), "admin-acls": (29,)}
+
+
+class Client:
+    def __init__(self, name, title, prepare, lacks):
+        self.name, self.title, self.prepare, self.lacks = name, title, prepare, set(lacks)
+
+    def checks(self):
+        return [n for n in SINGLE_CHECKS + GROUP_CHECKS if n not in self.lacks]
+
+
+_CLIENTS = (
+    Client("kafka-clients-3.9", "Apache kafka-clients", lambda: prepare.java("3.9.2"), ["group-consumer-protocol"]),
+    Client("kafka-clients-4.4", "Apache kafka-clients", lambda: prepare.java("4.4.0"), ["admin-configs-legacy"]),
+)
+NAMES = {c.name: c for c in _CLIENTS}
