@@ -35,7 +35,8 @@ static void put_partition(struct describe_op *op, int32_t number, const struct p
     out->isr_nodes.n = p->isr_n;
     out->offline_replicas.v = (int32_t *)p->offline;
     out->offline_replicas.n = p->offline_n;
-    /* Nobody is eligible beyond the ISR. Told as empty: the Java Admin takes a null for a broken answer. */
+    /* Nobody is eligible beyond the ISR. Told as empty: the Java Admin takes a null for a broken
+     * answer. */
     out->eligible_leader_replicas.n = 0;
     out->last_known_elr.n = 0;
 }
