@@ -388,54 +388,76 @@ void producer_snapshot_encode(const struct producer_state *ps, struct buf *out)
     put_be32(out->p + start + SNAPSHOT_CRC_AT, crc32c(out->p + start + 6, out->len - start - 6));
 }
 
-static int decode_entry(struct producer_state *ps, struct reader *r, int64_t now_ms,
-                        int64_t expiration_ms)
+const char *producer_snapshot_open(const void *p, size_t size, struct reader *entries, int32_t *n)
 {
-    struct batch key = {.producer_id = reader_i64(r)};
-    int16_t epoch = reader_i16(r);
-    int32_t last_sequence = reader_i32(r);
-    int64_t last_offset = reader_i64(r);
-    int32_t delta = reader_i32(r);
-    int64_t timestamp = reader_i64(r);
-    int32_t coordinator_epoch = reader_i32(r);
-    int64_t txn_first = reader_i64(r);
-    if (key.producer_id < 0 || epoch < 0 || delta < 0 || last_offset < -1 || txn_first < -1 ||
-        last_sequence < NO_SEQUENCE || (last_offset >= 0 && delta > last_offset) ||
-        find(ps, key.producer_id))
+    struct reader *r = entries;
+    *r = reader_of(p, size);
+    int16_t version = reader_i16(r);
+    uint32_t crc = (uint32_t)reader_i32(r);
+    const uint8_t *checked = r->p;
+    *n = reader_i32(r);
+    if (r->bad)
+        return "it is too short";
+    if (version != SNAPSHOT_VERSION)
+        return "its version is not known";
+    if (crc32c(checked, size - 6) != crc)
+        return "its checksum is wrong";
+    if (*n < 0 || reader_left(r) != (size_t)*n * SNAPSHOT_ENTRY)
+        return "its size does not fit the number of its entries";
+    return NULL;
+}
+
+struct producer_snapshot_entry producer_snapshot_next(struct reader *entries)
+{
+    struct producer_snapshot_entry e = {.id = reader_i64(entries)};
+    e.epoch = reader_i16(entries);
+    e.last_sequence = reader_i32(entries);
+    e.last_offset = reader_i64(entries);
+    e.offset_delta = reader_i32(entries);
+    e.last_timestamp = reader_i64(entries);
+    e.coordinator_epoch = reader_i32(entries);
+    e.txn_first_offset = reader_i64(entries);
+    return e;
+}
+
+static int decode_entry(struct producer_state *ps, const struct producer_snapshot_entry *e,
+                        int64_t now_ms, int64_t expiration_ms)
+{
+    struct batch key = {.producer_id = e->id};
+    if (e->id < 0 || e->epoch < 0 || e->offset_delta < 0 || e->last_offset < -1 ||
+        e->txn_first_offset < -1 || e->last_sequence < NO_SEQUENCE ||
+        (e->last_offset >= 0 && e->offset_delta > e->last_offset) || find(ps, e->id))
         return -EBADMSG;
-    if (txn_first < 0 && older_than(now_ms, timestamp, expiration_ms))
+    if (e->txn_first_offset < 0 && older_than(now_ms, e->last_timestamp, expiration_ms))
         return 0;
     int err = producer_reserve(ps, &key, NULL);
     if (err)
         return err;
-    struct producer *p = find(ps, key.producer_id);
-    p->epoch = epoch;
-    p->last_timestamp = timestamp;
-    p->coordinator_epoch = coordinator_epoch;
-    p->restored = last_offset >= 0;
-    if (last_offset >= 0)
-        push_batch(p, &(struct producer_batch){.last_offset = last_offset,
-                                               .timestamp = timestamp,
-                                               .last_sequence = last_sequence,
-                                               .offset_delta = delta});
-    if (txn_first >= 0)
-        open_txn(ps, p, txn_first);
+    struct producer *p = find(ps, e->id);
+    p->epoch = e->epoch;
+    p->last_timestamp = e->last_timestamp;
+    p->coordinator_epoch = e->coordinator_epoch;
+    p->restored = e->last_offset >= 0;
+    if (e->last_offset >= 0)
+        push_batch(p, &(struct producer_batch){.last_offset = e->last_offset,
+                                               .timestamp = e->last_timestamp,
+                                               .last_sequence = e->last_sequence,
+                                               .offset_delta = e->offset_delta});
+    if (e->txn_first_offset >= 0)
+        open_txn(ps, p, e->txn_first_offset);
     return 0;
 }
 
 int producer_snapshot_decode(struct producer_state *ps, const void *p, size_t n, int64_t now_ms,
                              int64_t expiration_ms)
 {
-    struct reader r = reader_of(p, n);
-    int16_t version = reader_i16(&r);
-    uint32_t crc = (uint32_t)reader_i32(&r);
-    const uint8_t *checked = r.p;
-    int32_t entries = reader_i32(&r);
-    if (r.bad || version != SNAPSHOT_VERSION || entries < 0 ||
-        reader_left(&r) != (size_t)entries * SNAPSHOT_ENTRY || crc32c(checked, n - 6) != crc)
+    struct reader r;
+    int32_t entries;
+    if (producer_snapshot_open(p, n, &r, &entries))
         return -EBADMSG;
     for (int32_t i = 0; i < entries; i++) {
-        int err = decode_entry(ps, &r, now_ms, expiration_ms);
+        struct producer_snapshot_entry e = producer_snapshot_next(&r);
+        int err = decode_entry(ps, &e, now_ms, expiration_ms);
         if (err) {
             producer_state_free(ps);
             return err;

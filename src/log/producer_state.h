@@ -104,6 +104,22 @@ void producer_recall(struct producer_state *ps, const struct producer_state *fro
  *   each of 46 bytes: int64 id, int16 epoch, int32 last sequence, int64 last offset, int32 offset
  *   delta, int64 last timestamp, int32 coordinator epoch, int64 first offset of the open
  *   transaction. */
+struct producer_snapshot_entry {
+    int64_t id;
+    int16_t epoch;
+    int32_t last_sequence; /* -1, like last_offset, when no batch is remembered */
+    int64_t last_offset;
+    int32_t offset_delta;
+    int64_t last_timestamp;
+    int32_t coordinator_epoch;
+    int64_t txn_first_offset; /* -1: none open */
+};
+/* Checks head, size and checksum; *entries then stands before the first of the *n entries. NULL, or
+ * what is wrong (static). */
+const char *producer_snapshot_open(const void *p, size_t size, struct reader *entries, int32_t *n);
+/* The next one, as it is written: nothing in it has been judged. */
+struct producer_snapshot_entry producer_snapshot_next(struct reader *entries);
+
 void producer_snapshot_encode(const struct producer_state *ps, struct buf *out);
 /* Into an empty state; leaves out producers that are expired. 0; -EBADMSG; -ENOMEM. On failure the
  * state is empty. */

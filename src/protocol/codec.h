@@ -159,6 +159,13 @@ void *msg_copy(const struct msg_desc *d, struct arena *a, const void *m);
 /* One line of text with all fields, as `{acks=-1, topic_data=[...]}`; bytes and records as their
  * sizes. For logs and dumps. */
 void msg_print(const struct msg_desc *d, int version, const void *m, struct buf *out);
+/* As JSON, in the form that Kafka's tools print messages in. `bytes` (may be NULL) may put JSON of
+ * its own in the place of a field of bytes, and then returns true. */
+typedef bool (*msg_json_bytes)(const char *field, struct bytes b, struct buf *out);
+void msg_print_json(const struct msg_desc *d, int version, const void *m, msg_json_bytes bytes,
+                    struct buf *out);
+/* A quoted string, or null; malformed UTF-8 becomes U+FFFD. */
+void json_put_str(struct buf *out, struct str s);
 /* All messages there are: requests, responses, headers, data records. Static. */
 const struct msg_desc *const *msg_all(int *n);
 

@@ -1,0 +1,45 @@
+#include "base/utf8.h"
+
+/* What the second byte may be, by the first: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. */
+static bool second_fits(uint8_t first, uint8_t second)
+{
+    uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    return second >= low && second <= high;
+}
+
+static size_t wanted(uint8_t first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf)
+        return 2;
+    if (first >= 0xe0 && first <= 0xef)
+        return 3;
+    return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+}
+
+size_t utf8_next(const uint8_t *p, size_t n, bool *ok)
+{
+    size_t want = wanted(p[0]), have = 1;
+    *ok = want > 0;
+    while (*ok && have < want) {
+        bool fits =
+            have < n && (have == 1 ? second_fits(p[0], p[1]) : p[have] >= 0x80 && p[have] <= 0xbf);
+        *ok = fits;
+        have += fits;
+    }
+    return have;
+}
+
+void utf8_put(struct buf *out, const void *p, size_t n)
+{
+    const uint8_t *at = p, *end = at + n;
+    while (at < end) {
+        bool ok;
+        size_t len = utf8_next(at, (size_t)(end - at), &ok);
+        buf_put(out, ok ? (const char *)at : UTF8_REPLACEMENT, ok ? len : 3);
+        at += len;
+    }
+}

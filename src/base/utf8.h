@@ -1,0 +1,20 @@
+/* utf8.h - text that may hold any bytes, shown as text: what is not UTF-8 becomes U+FFFD, in the
+ * places where Java's decoder puts one. */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define UTF8_REPLACEMENT "\xef\xbf\xbd"
+
+/* Bytes of the character at p (n >= 1), or, with *ok false, of a malformed piece that stands for
+ * one replacement character. 1 to 4. */
+size_t utf8_next(const uint8_t *p, size_t n, bool *ok);
+/* Appends the text, malformed pieces replaced. */
+void utf8_put(struct buf *out, const void *p, size_t n);
+
+#endif
