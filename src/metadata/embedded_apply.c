@@ -3,27 +3,11 @@
 
 #include <stdlib.h>
 
-void embedded_refuse(struct store_request *r, int status)
-{
-    store_request_clear(r);
-    for (int i = 0; i < r->ops_n; i++)
-        r->ops[i].status = status;
-    r->status = status;
-}
+#include "metadata/store_answer.h"
 
 static bool is_read(enum store_op_type type)
 {
     return type == STORE_GET || type == STORE_EXISTS || type == STORE_CHILDREN;
-}
-
-static bool well_formed(const struct store_request *r)
-{
-    if (!r->multi)
-        return r->ops_n == 1 && r->ops[0].type <= STORE_CHILDREN;
-    for (int i = 0; i < r->ops_n; i++)
-        if (r->ops[i].type > STORE_CHECK)
-            return false;
-    return r->ops_n > 0;
 }
 
 /* One block: the pointers, then the names. */
@@ -168,7 +152,7 @@ static void write_ops(struct embedded_state *s, int64_t session_id, struct store
     }
     if (err) {
         tree_rollback(&x);
-        embedded_refuse(r, -ECANCELED);
+        store_request_refuse(r, -ECANCELED);
         r->status = r->ops[failing].status = err;
         return;
     }
@@ -183,8 +167,8 @@ static void write_ops(struct embedded_state *s, int64_t session_id, struct store
 void embedded_apply(struct embedded_state *s, const void *session, int64_t id,
                     struct store_request *r)
 {
-    if (!well_formed(r)) {
-        embedded_refuse(r, -EINVAL);
+    if (!store_request_well_formed(r)) {
+        store_request_refuse(r, -EINVAL);
         return;
     }
     if (is_read(r->ops[0].type))

@@ -18,8 +18,6 @@ struct embedded_state {
  * hold only if the journal takes what was put into `txns`. */
 void embedded_apply(struct embedded_state *s, const void *session, int64_t id,
                     struct store_request *r);
-/* Sets every operation's status and the request's, and drops results. */
-void embedded_refuse(struct store_request *r, int status);
 /* Deletes the session's ephemeral nodes. */
 void embedded_end_session(struct embedded_state *s, int64_t id);
 

@@ -19,6 +19,8 @@
 #include "base/thread.h"
 #include "metadata/embedded_apply.h"
 #include "metadata/journal.h"
+#include "metadata/session_listeners.h"
+#include "metadata/store_answer.h"
 
 static const char component[] = "MetadataStore";
 enum { GROUP_BYTES = 4 << 20, SNAPSHOT_BYTES = 4 << 20 };
@@ -53,27 +55,11 @@ struct session {
     struct store store;
     struct core *core;
     struct list link;
-    struct list listeners;
+    struct session_listeners *listeners;
     int64_t id;
     enum session_state state;
     bool expire_wanted, close_wanted;
-    int telling; /* listeners that have not heard EXPIRED yet */
     int refs;
-};
-
-struct listener {
-    struct list link;
-    struct executor *on;
-    void (*cb)(void *arg, enum store_session state);
-    void *arg;
-};
-
-/* One word to one listener, on its way. */
-struct word {
-    struct task task;
-    struct session *session;
-    struct listener to;
-    enum store_session state;
 };
 
 static const struct store_ops embedded_ops;
@@ -110,12 +96,9 @@ static void session_unref(struct session *s)
 {
     if (--s->refs)
         return;
-    for (struct list *at; (at = list_pop(&s->listeners));)
-        free(list_entry(at, struct listener, link));
+    session_listeners_free(s->listeners);
     free(s);
 }
-
-static void tell_listeners(struct session *s, enum store_session state);
 
 static void begin_session(struct session *s)
 {
@@ -123,76 +106,33 @@ static void begin_session(struct session *s)
     s->state = SESSION_LIVE;
 }
 
-static struct listener *find_listener(struct session *s,
-                                      void (*cb)(void *arg, enum store_session state), void *arg)
+/* All have heard that it expired. */
+static void begin_anew(void *arg)
 {
-    list_each (at, &s->listeners) {
-        struct listener *l = list_entry(at, struct listener, link);
-        if (l->cb == cb && l->arg == arg)
-            return l;
-    }
-    return NULL;
-}
-
-static void word_run(struct task *t)
-{
-    struct word *w = container_of(t, struct word, task);
-    struct session *s = w->session;
+    struct session *s = arg;
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);
-    bool listens = s->state != SESSION_GONE && find_listener(s, w->to.cb, w->to.arg);
-    pthread_mutex_unlock(&c->lock);
-    if (listens) /* and cannot stop meanwhile: that happens on this executor */
-        w->to.cb(w->to.arg, w->state);
-    pthread_mutex_lock(&c->lock);
-    if (w->state == STORE_EXPIRED && --s->telling == 0 && s->state == SESSION_TELLING) {
+    if (s->state == SESSION_TELLING) {
         begin_session(s);
-        tell_listeners(s, STORE_CONNECTED);
+        session_listeners_tell(s->listeners, STORE_CONNECTED, NULL, NULL);
     }
     session_unref(s);
-    free(w);
     core_unlock_unref(c);
 }
 
-static void tell_listeners(struct session *s, enum store_session state)
+/* The lock is held. */
+static void tell_expired(struct session *s)
 {
-    list_each (at, &s->listeners) {
-        struct word *w = calloc(1, sizeof(*w));
-        if (!w) {
-            say_fatal(component, "no memory to tell of the session's end");
-            abort();
-        }
-        task_init(&w->task, word_run);
-        w->session = s;
-        w->to = *list_entry(at, struct listener, link);
-        w->state = state;
-        s->refs++;
-        s->core->refs++;
-        s->telling += state == STORE_EXPIRED;
-        executor_post(w->to.on, &w->task);
-    }
+    s->refs++;
+    s->core->refs++;
+    if (session_listeners_tell(s->listeners, STORE_EXPIRED, begin_anew, s))
+        return;
+    s->refs--; /* nobody listens */
+    s->core->refs--;
+    begin_session(s);
 }
 
 /* Serving: the lock is not held in any of these. */
-
-static void request_done(struct task *t)
-{
-    struct store_request *r = container_of(t, struct store_request, task);
-    r->done(r);
-}
-
-/* Nothing in it is of an earlier use. */
-static void reset_results(struct store_request *r)
-{
-    r->status = 0;
-    list_init(&r->told);
-    for (int i = 0; i < r->ops_n; i++) {
-        r->ops[i].status = 0;
-        r->ops[i].result = BYTES_NULL;
-        r->ops[i].names = NULL;
-        r->ops[i].names_n = 0;
-    }
-}
 
 static void apply_one(struct core *c, struct store_request *r)
 {
@@ -201,11 +141,11 @@ static void apply_one(struct core *c, struct store_request *r)
     bool live = s->state == SESSION_LIVE;
     int64_t id = s->id;
     pthread_mutex_unlock(&c->lock);
-    reset_results(r);
+    store_request_reset(r);
     if (c->failed)
-        embedded_refuse(r, c->failed);
+        store_request_refuse(r, c->failed);
     else if (!live)
-        embedded_refuse(r, -ESTALE);
+        store_request_refuse(r, -ESTALE);
     else
         embedded_apply(&c->state, s, id, r);
     watches_take(c->state.watches, &r->told);
@@ -261,10 +201,9 @@ static void serve_group(struct core *c, struct list *requests)
     for (struct list *at; (at = list_pop(&applied));) {
         struct store_request *r = list_entry(at, struct store_request, task.link);
         if (err)
-            embedded_refuse(r, -EIO);
+            store_request_refuse(r, -EIO);
         watches_tell(c->state.watches, &r->told);
-        task_init(&r->task, request_done);
-        executor_post(r->done_on, &r->task);
+        store_request_answer(r);
     }
     if (err)
         fail(c, err);
@@ -290,10 +229,9 @@ static void refuse_queued(struct core *c, struct session *s)
         if (r->store != &s->store)
             continue;
         list_remove(at);
-        reset_results(r);
-        embedded_refuse(r, -ESTALE);
-        task_init(&r->task, request_done);
-        executor_post(r->done_on, &r->task);
+        store_request_reset(r);
+        store_request_refuse(r, -ESTALE);
+        store_request_answer(r);
     }
 }
 
@@ -319,10 +257,8 @@ static void end_session(struct core *c, struct session *s)
     watches_take(c->state.watches, &told);
     watches_tell(c->state.watches, &told);
     pthread_mutex_lock(&c->lock);
-    if (expired && was_live)
-        tell_listeners(s, STORE_EXPIRED);
-    if (expired && !s->telling) { /* nobody listens */
-        begin_session(s);
+    if (expired && was_live) {
+        tell_expired(s);
     } else if (!expired) {
         list_remove(&s->link);
         pthread_cond_broadcast(&c->ended);
@@ -415,28 +351,13 @@ static void embedded_unwatch(struct store *store, struct store_watch *w)
 static int embedded_on_session(struct store *store, struct executor *on,
                                void (*cb)(void *arg, enum store_session state), void *arg)
 {
-    struct session *s = session_of(store);
-    struct listener *l = malloc(sizeof(*l));
-    if (!l)
-        return -ENOMEM;
-    *l = (struct listener){.on = on, .cb = cb, .arg = arg};
-    pthread_mutex_lock(&s->core->lock);
-    list_push_back(&s->listeners, &l->link);
-    pthread_mutex_unlock(&s->core->lock);
-    return 0;
+    return session_listeners_add(session_of(store)->listeners, on, cb, arg);
 }
 
 static void embedded_off_session(struct store *store,
                                  void (*cb)(void *arg, enum store_session state), void *arg)
 {
-    struct session *s = session_of(store);
-    pthread_mutex_lock(&s->core->lock);
-    struct listener *l = find_listener(s, cb, arg);
-    if (l) {
-        list_remove(&l->link);
-        free(l);
-    }
-    pthread_mutex_unlock(&s->core->lock);
+    session_listeners_remove(session_of(store)->listeners, cb, arg);
 }
 
 static int64_t embedded_session_id(struct store *store)
@@ -484,6 +405,8 @@ static void embedded_close(struct store *store)
         c->stop = true;
         pthread_cond_signal(&c->wake);
     }
+    session_listeners_free(s->listeners); /* what is posted to them tells nobody */
+    s->listeners = NULL;
     session_unref(s);
     pthread_mutex_unlock(&c->lock);
     if (last && !c->o.run_on)
@@ -507,13 +430,17 @@ static const struct store_ops embedded_ops = {
 static struct session *session_new(struct core *c)
 {
     struct session *s = calloc(1, sizeof(*s));
-    if (!s)
+    struct session_listeners *listeners = session_listeners_new();
+    if (!s || !listeners) {
+        session_listeners_free(listeners);
+        free(s);
         return NULL;
+    }
     s->store.ops = &embedded_ops;
     s->core = c;
     s->refs = 1;
+    s->listeners = listeners;
     list_init(&s->link);
-    list_init(&s->listeners);
     pthread_mutex_lock(&c->lock);
     begin_session(s);
     list_push_back(&c->sessions, &s->link);

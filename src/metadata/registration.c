@@ -104,6 +104,8 @@ static void registered(struct flow *f, int64_t epoch)
 {
     struct broker_registrar *g = registrar_of(f);
     atomic_store(&g->epoch, epoch);
+    if (g->o.registered)
+        g->o.registered(g->o.arg, epoch);
     say_info(g->component, "registered with epoch %" PRId64, epoch);
     flow_end(f);
 }

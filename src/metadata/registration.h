@@ -20,6 +20,9 @@ struct broker_registrar_options {
     const struct broker_info *self; /* advertised endpoints, rack; copied */
     int32_t jmx_port;               /* -1 none */
     int64_t wait_ms;
+    /* Each time it is registered, before anybody is told. On ex. May be NULL. */
+    void (*registered)(void *arg, int64_t epoch);
+    void *arg;
 };
 int broker_registrar_new(const struct broker_registrar_options *o, struct broker_registrar **out);
 /* The node stays; the session takes it along. A registration under way is given up (-ECANCELED);

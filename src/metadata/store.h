@@ -97,7 +97,9 @@ struct store_watch {
     struct store_watch_slot *slot;
 };
 
-enum store_session { STORE_CONNECTED, STORE_DISCONNECTED, STORE_EXPIRED };
+/* CONNECTED: a new session has begun, its id is known. A session that is cut off and comes back
+ * tells nothing: its watches and nodes are still there. */
+enum store_session { STORE_CONNECTED, STORE_EXPIRED };
 
 struct store_ops {
     /* Takes all of `requests` (linked by task.link), in order, as one. */

@@ -24,7 +24,7 @@ struct broker {
     const struct clock *clock;
     int32_t id;
     char *cluster_id;
-    char *meta_lock_path; /* keeps two processes off one metadata journal */
+    char *meta_lock_path; /* embedded store: keeps two processes off one journal */
     int meta_lock_fd;
     struct uv_executor *background;       /* answers of the store, timers of upkeep */
     struct uv_executor *controller_ex;    /* the controller alone */
@@ -70,6 +70,13 @@ struct broker {
 
 /* `why` is static text. @thread any */
 void broker_fatal(struct broker *b, const char *why);
+/* Who it is: opens the store; cluster id and broker id. 0, or -errno with a line in err. @blocks */
+int broker_find_identity(struct broker *b, char *err, size_t err_n);
+/* A member of a cluster, or one by itself on the embedded store. */
+bool broker_on_zookeeper(const struct broker *b);
+void broker_log_options(struct broker *b, struct log_manager_options *o);
+/* Writes "what: reason" and returns rc. */
+int broker_start_failed(char *err, size_t err_n, int rc, const char *what);
 /* The last steps of the start. 0, or -errno with a line in err. */
 int broker_start_upkeep(struct broker *b, char *err, size_t err_n);
 int broker_start_cleaner(struct broker *b, char *err, size_t err_n);

@@ -7,10 +7,7 @@
 #include <string.h>
 
 #include "base/logline.h"
-#include "metadata/bootstrap.h"
-#include "metadata/embedded_store.h"
-#include "metadata/paths.h"
-#include "metadata/znode.h"
+#include "metadata/zookeeper_connect.h"
 #include "server/auto_create.h"
 #include "server/broker_cluster.h"
 #include "server/broker_groups.h"
@@ -23,28 +20,26 @@
 #include "server/fetch_session.h"
 #include "server/request.h"
 
-#define META_LOCK "kafkad-metadata.lock"
-
-enum {
-    REGISTER_WAIT_MS = 18000 /* a predecessor's session may last that long */
-};
-
 static int fail(char *err, size_t err_n, int rc, const char *what)
 {
-    snprintf(err, err_n, "%s: %s", what, strerror(-rc));
-    return rc;
+    return broker_start_failed(err, err_n, rc, what);
 }
 
 /* ---- what this build can do ---- */
 
 int broker_check_supported(const struct config *c, char *err, size_t err_n)
 {
-    const char *zk = config_string(c, "zookeeper.connect");
-    if (zk && *zk) {
+    struct zookeeper_connect where;
+    const char *connect = config_string(c, "zookeeper.connect");
+    int rc = connect && *connect ? zookeeper_connect_parse(connect, &where, err, err_n) : -ENOENT;
+    if (!rc)
+        zookeeper_connect_clear(&where);
+    else if (rc != -ENOENT)
+        return rc;
+    if (config_bool(c, "zookeeper.ssl.client.enable")) {
         snprintf(err, err_n,
-                 "zookeeper.connect=%s: this version has no ZooKeeper client yet; leave the key "
-                 "out to run one broker on the embedded metadata store",
-                 zk);
+                 "zookeeper.ssl.client.enable=true: this version has no TLS towards ZooKeeper; it "
+                 "must be false");
         return -ENOTSUP;
     }
     for (int i = 0; i < c->listeners_n; i++) {
@@ -79,93 +74,6 @@ static int start_threads(struct broker *b, char *err, size_t err_n)
     if (!rc)
         rc = control_queue_new(b->workers, &b->config_queue);
     return rc ? fail(err, err_n, rc, "cannot start threads") : 0;
-}
-
-/* ---- identity and the store ---- */
-
-static void log_options(struct broker *b, struct log_manager_options *o);
-
-static void store_failed(void *arg, int error)
-{
-    (void)error; /* the store has logged it */
-    broker_fatal(arg, "the metadata journal cannot be written");
-}
-
-static int lock_metadata(struct broker *b, const char *dir, char *err, size_t err_n)
-{
-    int rc = fs_mkdir_p(fs_posix(), dir);
-    if (rc) {
-        snprintf(err, err_n, "log.dirs: cannot make the folder %s: %s", dir, strerror(-rc));
-        return rc;
-    }
-    if (asprintf(&b->meta_lock_path, "%s/" META_LOCK, dir) < 0) {
-        b->meta_lock_path = NULL;
-        return fail(err, err_n, -ENOMEM, dir);
-    }
-    rc = fs_lock(b->meta_lock_path, &b->meta_lock_fd);
-    if (rc == -EAGAIN)
-        snprintf(err, err_n,
-                 "log.dirs: %s is locked: another process uses this folder; each broker needs "
-                 "folders of its own",
-                 b->meta_lock_path);
-    else if (rc)
-        fail(err, err_n, rc, b->meta_lock_path);
-    return rc;
-}
-
-static int open_store(struct broker *b, char *err, size_t err_n)
-{
-    const char *dir = b->config->log_dirs[0];
-    int rc = lock_metadata(b, dir, err, err_n);
-    if (rc)
-        return rc;
-    struct embedded_options o = {
-        .fs = fs_posix(), .clock = b->clock, .dir = dir, .failed = store_failed, .arg = b};
-    rc = embedded_store_open(&o, &b->store, err, err_n);
-    if (rc)
-        return rc;
-    rc = bootstrap_paths(b->store);
-    return rc ? fail(err, err_n, rc, "cannot prepare the metadata store") : 0;
-}
-
-/* The cluster's id: the store's, else the one that the log dirs carry, else a new one. */
-static int find_cluster_id(struct broker *b, const char *found, char *err, size_t err_n)
-{
-    int rc = 0;
-    if (*found) {
-        struct arena a;
-        arena_init(&a, 0);
-        rc = store_create_path(b->store, PATH_CLUSTER_ID, znode_cluster_id_encode(found, &a), NULL);
-        arena_free(&a);
-    }
-    if (!rc)
-        rc = bootstrap_cluster_id(b->store, &b->cluster_id);
-    if (rc)
-        return fail(err, err_n, rc, "cannot read the cluster id of the metadata store");
-    if (*found && strcmp(found, b->cluster_id) != 0) {
-        snprintf(err, err_n,
-                 "log.dirs: meta.properties has cluster.id %s, the metadata store is of cluster %s",
-                 found, b->cluster_id);
-        return -EINVAL;
-    }
-    return 0;
-}
-
-static int find_identity(struct broker *b, char *err, size_t err_n)
-{
-    struct log_manager_options o;
-    char found_cluster[64] = "";
-    int32_t found_id = -1;
-    log_options(b, &o);
-    o.cluster_id = NULL;
-    int rc = log_manager_read_meta(&o, &found_id, found_cluster, err, err_n);
-    if (!rc)
-        rc = open_store(b, err, err_n);
-    if (!rc)
-        rc = find_cluster_id(b, found_cluster, err, err_n);
-    if (b->id < 0)
-        b->id = found_id >= 0 ? found_id : 0;
-    return rc;
 }
 
 /* ---- settings in the store ---- */
@@ -211,7 +119,7 @@ static void dir_failed(void *arg, struct log_dir *d)
         broker_fatal(b, "no log dir is left that works");
 }
 
-static void log_options(struct broker *b, struct log_manager_options *o)
+void broker_log_options(struct broker *b, struct log_manager_options *o)
 {
     const struct config *now = b->dynamic ? dynamic_config_ref(b->dynamic) : config_ref(b->config);
     *o = (struct log_manager_options){
@@ -254,7 +162,7 @@ static int load_logs(struct broker *b, char *err, size_t err_n)
     if (rc)
         return fail(err, err_n, rc, "cannot read the topics' settings");
     struct log_manager_options o;
-    log_options(b, &o);
+    broker_log_options(b, &o);
     return log_manager_open(&o, &b->logs, err, err_n);
 }
 
@@ -388,6 +296,13 @@ static int fill_endpoints(const struct broker *b, struct endpoint *out)
     return n;
 }
 
+/* Requests that are meant for an earlier life of this broker carry a smaller one. */
+static void epoch_known(void *arg, int64_t epoch)
+{
+    struct broker *b = arg;
+    replica_manager_set_broker_epoch(atomic_load(&b->replicas), epoch);
+}
+
 static int register_broker(struct broker *b, char *err, size_t err_n)
 {
     struct endpoint *endpoints = calloc((size_t)b->config->listeners_n, sizeof(*endpoints));
@@ -402,7 +317,10 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
                                          .clock = b->clock,
                                          .self = &self,
                                          .jmx_port = -1,
-                                         .wait_ms = REGISTER_WAIT_MS};
+                                         .wait_ms =
+                                             config_int(b->config, "zookeeper.session.timeout.ms"),
+                                         .registered = epoch_known,
+                                         .arg = b};
     int rc = broker_registrar_new(&o, &b->registrar);
     free(endpoints);
     if (!rc)
@@ -488,7 +406,7 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,  start_threads,       find_identity,        load_settings,
+        check_supported,  start_threads,       broker_find_identity, load_settings,
         load_logs,        broker_make_cleaner, make_replicas,        broker_groups_start,
         make_admin,       bind_listeners,      load_quotas,          register_broker,
         start_controller, broker_start_upkeep, broker_start_cleaner, broker_make_mover,

@@ -69,7 +69,8 @@ class CheckConfig(unittest.TestCase):
         self.assertRegex(err, r"WARN .*process\.roles")
 
     def test_what_this_version_cannot_do_is_said(self):
-        for text, word in (("zookeeper.connect=h:2181\n", "zookeeper.connect"),
+        for text, word in (("zookeeper.connect=h:2181\nzookeeper.ssl.client.enable=true\n", "zookeeper.ssl"),
+                           ("zookeeper.connect=h:0\n", "zookeeper.connect=h:0"),
                            ("listeners=SSL://:0\nsecurity.inter.broker.protocol=SSL\n", "SSL")):
             status, err = self.check(text)
             self.assertEqual(status, 1)
@@ -253,8 +254,12 @@ class Refused(unittest.TestCase):
             self.refused(b, b.data)
 
     def test_zookeeper(self):
-        with Broker(start=False, overrides={"zookeeper.connect": "127.0.0.1:2181"}) as b:
-            self.refused(b, "zookeeper.connect", "127.0.0.1:2181")
+        with socket.socket() as s:  # bound, but nobody listens
+            s.bind(("127.0.0.1", 0))
+            connect = "127.0.0.1:%d" % s.getsockname()[1]
+            with Broker(start=False, overrides={"zookeeper.connect": connect,
+                                                "zookeeper.connection.timeout.ms": "300"}) as b:
+                self.refused(b, "zookeeper.connect", connect)
 
 
 class Disk(unittest.TestCase):
