@@ -151,7 +151,8 @@ static bool shown(const struct config *c, const struct config_row *row)
 {
     if (row->flags & CONFIG_HIDDEN)
         return false;
-    return !(row->flags & (CONFIG_OLD | CONFIG_DYNAMIC)) || config_is_given(c, row->name);
+    return !(row->flags & (CONFIG_OLD | CONFIG_OWN | CONFIG_DYNAMIC)) ||
+           config_is_given(c, row->name);
 }
 
 /* Keys that are set while running and have no row: listeners', and others'. */
