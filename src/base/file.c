@@ -37,6 +37,27 @@ ssize_t file_pread(struct file *f, void *p, size_t n, int64_t off)
     return (ssize_t)have;
 }
 
+ssize_t file_pread_now(struct file *f, void *p, size_t n, int64_t off)
+{
+    size_t have = 0;
+    if (!f->fs->ops->pread_now)
+        return file_pread(f, p, n, off);
+    while (have < n) {
+        ssize_t got = f->fs->ops->pread_now(f, (char *)p + have, n - have, off + (int64_t)have);
+        if (got < 0 && !(got == -EAGAIN && have))
+            return got;
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
+bool file_in_memory(struct file *f, const void *p, size_t len)
+{
+    return !f->fs->ops->in_memory || f->fs->ops->in_memory(f, p, len);
+}
+
 /* Drops `done` bytes and empty pieces from the front of the vector. */
 static void iov_skip(struct iovec **iov, int *n, size_t done)
 {

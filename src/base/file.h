@@ -31,6 +31,9 @@ struct fs_ops {
     int (*open)(struct fs *fs, const char *path, int flags, int mode, struct file **out);
     void (*close)(struct file *f); /* frees f; errors of close(2) cannot matter after fsync */
     ssize_t (*pread)(struct file *f, void *p, size_t n, int64_t off);
+    /* Both may be NULL: see file_pread_now and file_in_memory. */
+    ssize_t (*pread_now)(struct file *f, void *p, size_t n, int64_t off);
+    bool (*in_memory)(struct file *f, const void *p, size_t len);
     ssize_t (*pwritev)(struct file *f, const struct iovec *iov, int n,
                        int64_t off); /* may be short */
     int (*sync)(struct file *f);
@@ -78,6 +81,13 @@ void file_unref(struct file *f);       /* NULL is fine */
 
 /* Reads until n bytes or the end of the file: the count, or -errno. */
 ssize_t file_pread(struct file *f, void *p, size_t n, int64_t off);
+/* The same of what is in memory, without waiting for the disk: fewer than n bytes also where the
+ * next page would have to be read; -EAGAIN when that is the first. File systems that cannot tell
+ * just read. */
+ssize_t file_pread_now(struct file *f, void *p, size_t n, int64_t off);
+/* Are all these bytes of a map in memory, so that touching them does not wait? true when nobody can
+ * tell. */
+bool file_in_memory(struct file *f, const void *p, size_t len);
 /* Writes all, going on after short writes: 0 or -errno; on error an unknown part may be written.
  * `iov` is used up. */
 int file_pwritev_all(struct file *f, struct iovec *iov, int n, int64_t off);

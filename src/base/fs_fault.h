@@ -33,6 +33,7 @@ enum fs_call {
     FS_STAT,
     FS_SET_MTIME,
     FS_LIST,
+    FS_PREAD_NOW, /* and asking for mapped pages; EAGAIN: as if it were not in memory */
     FS_CALLS
 };
 

@@ -138,6 +138,18 @@ static ssize_t fault_pread(struct file *f, void *p, size_t n, int64_t off)
     return err ? err : file->under->fs->ops->pread(file->under, p, n, off);
 }
 
+static ssize_t fault_pread_now(struct file *f, void *p, size_t n, int64_t off)
+{
+    struct fault_file *file = file_of(f);
+    int err = gate_file(file, FS_PREAD_NOW);
+    return err ? err : file_pread_now(file->under, p, n, off);
+}
+
+static bool fault_in_memory(struct file *f, const void *p, size_t len)
+{
+    return gate_file(file_of(f), FS_PREAD_NOW) == 0;
+}
+
 /* The first `limit` bytes of the vector: pieces used, the last of them cut. `cut` has room for n.
  */
 static int iov_limit(const struct iovec *iov, int n, int64_t limit, struct iovec *cut)
@@ -417,6 +429,8 @@ const struct fs_ops fs_fault_ops = {
     .open = fault_open,
     .close = fault_close,
     .pread = fault_pread,
+    .pread_now = fault_pread_now,
+    .in_memory = fault_in_memory,
     .pwritev = fault_pwritev,
     .sync = fault_sync,
     .truncate = fault_truncate,

@@ -64,6 +64,34 @@ static ssize_t posix_pread(struct file *f, void *p, size_t n, int64_t off)
     return got < 0 ? -errno : got;
 }
 
+static ssize_t posix_pread_now(struct file *f, void *p, size_t n, int64_t off)
+{
+    struct iovec one = {p, n};
+    ssize_t got = RETRY(preadv2(f->fd, &one, 1, off, RWF_NOWAIT));
+    if (got < 0 && errno == EOPNOTSUPP) /* a file system in memory, for one */
+        return posix_pread(f, p, n, off);
+    return got < 0 ? -errno : got;
+}
+
+static bool posix_in_memory(struct file *f, const void *p, size_t len)
+{
+    enum { AT_ONCE = 64 };
+    unsigned char there[AT_ONCE];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t at = (uintptr_t)p & ~(page - 1), end = (uintptr_t)p + len;
+    while (at < end) {
+        size_t pages = (end - at + page - 1) / page;
+        pages = pages < AT_ONCE ? pages : AT_ONCE;
+        if (mincore((void *)at, pages * page, there) < 0)
+            return true;
+        for (size_t i = 0; i < pages; i++)
+            if (!(there[i] & 1))
+                return false;
+        at += pages * page;
+    }
+    return true;
+}
+
 static ssize_t posix_pwritev(struct file *f, const struct iovec *iov, int n, int64_t off)
 {
     ssize_t put = RETRY(pwritev(f->fd, iov, n, off));
@@ -211,6 +239,8 @@ static const struct fs_ops posix_ops = {
     .open = posix_open,
     .close = posix_close,
     .pread = posix_pread,
+    .pread_now = posix_pread_now,
+    .in_memory = posix_in_memory,
     .pwritev = posix_pwritev,
     .sync = posix_sync,
     .truncate = posix_truncate,

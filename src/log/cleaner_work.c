@@ -81,7 +81,7 @@ int cleaner_add_aborted(struct cleaner_run *run, struct cleaner_txns *t, int i, 
 {
     int rc = 0;
     for (; i < run->list->n && rc == 0; i++)
-        rc = segment_aborted(run->list->v[i], from, upto, add_entry, t);
+        rc = segment_aborted(run->list->v[i], from, upto, false, add_entry, t);
     cleaner_txns_ready(t);
     if (rc == -EBADMSG)
         return cleaner_damaged(run, from, "a transaction index does not read");

@@ -30,7 +30,10 @@ static size_t fill(struct file_batches *w, int64_t pos, size_t need)
         return 0;
     if (have == left && pos >= w->window_pos)
         return (size_t)have; /* the end is in the window already */
-    ssize_t got = file_pread(w->file, w->window, n, pos);
+    ssize_t got = w->now ? file_pread_now(w->file, w->window, n, pos)
+                         : file_pread(w->file, w->window, n, pos);
+    if (w->now && got >= 0 && (size_t)got < n && (size_t)got < need)
+        got = -EAGAIN;
     if (got < 0) {
         w->error = (int)got;
         w->window_len = 0;

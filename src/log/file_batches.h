@@ -19,6 +19,8 @@ struct file_batches {
     int64_t window_pos; /* what is in it */
     size_t window_len;
     int error; /* -errno of a read; sticky */
+    /* Set after init: never waits for the disk; error -EAGAIN where it would have to. */
+    bool now;
 };
 #define FILE_BATCHES_WINDOW_MIN 256
 

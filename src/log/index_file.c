@@ -149,12 +149,29 @@ int index_file_view(struct index_file *x, struct fs *fs, const char *path, struc
     return 0;
 }
 
+/* Is the entry in memory? Look-ups touch few pages, many times. */
+static bool in_memory(struct index_view *v, int64_t at)
+{
+    enum { PAGE = 4096 };
+    int64_t page = (at + v->entry - 1) / PAGE + 1;
+    if (page == v->page && at / PAGE + 1 == page)
+        return true;
+    if (!file_in_memory(v->file, v->p + at, v->entry))
+        return false;
+    v->page = page;
+    return true;
+}
+
 void index_view_get(struct index_view *v, int32_t i, uint8_t *out)
 {
     int64_t at = (int64_t)i * v->entry;
     ssize_t got = v->entry;
     if (v->error)
         got = v->error;
+    else if (v->now && v->p && !in_memory(v, at))
+        got = -EAGAIN;
+    else if (v->now && !v->p)
+        got = file_pread_now(v->file, out, v->entry, at);
     else if (v->p && map_guard_copy(out, v->p + at, v->entry))
         got = -EIO;
     else if (!v->p)

@@ -52,6 +52,10 @@ struct index_view {
     int32_t n;
     uint8_t entry;
     int error; /* sticky -errno of reads */
+    /* Set after the view was taken: entries that are not in memory are not waited for, but give the
+     * error -EAGAIN. */
+    bool now;
+    int64_t page; /* of the last entry that was found in memory; behind it */
 };
 int index_file_view(struct index_file *x, struct fs *fs, const char *path, struct index_view *v);
 /* Copies entry i (zeros after an error). */

@@ -89,14 +89,22 @@ struct log_slice {
     bool older_segment;    /* of what is below the limit, some lies in later segments */
     bool first_incomplete; /* the first batch is longer than max_bytes and was left out (min_one
                               false) */
+    bool cold; /* of the calls that do not wait: what was asked for is on the disk only */
 };
 /* At most max_bytes of whole-file bytes below `limit_offset` (high watermark, LSO or log end: the
  * caller's choice). With min_one the first batch comes whole even if it is longer; without, a first
  * batch that does not fit leaves the slice empty. `hard_limit` (Fetch v0-2): cut at max_bytes even
  * inside the first batch. KERR_OFFSET_OUT_OF_RANGE below log start or above log end. Never waits
- * for a lock; may read index pages. */
+ * for a lock, but for the disk. @blocks */
 enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
                    bool min_one, bool hard_limit, struct log_slice *out);
+/* The same without waiting for the disk, neither here nor (as far as one can look ahead) where the
+ * slice is sent: else the slice is empty and `cold`. */
+enum kerr log_read_now(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
+                       bool min_one, bool hard_limit, struct log_slice *out);
+/* Reads the slice's bytes into memory, so that log_read_now finds them there. What fails is left to
+ * whoever needs the bytes. @blocks */
+void log_slice_warm(const struct log_slice *slice);
 /* Bytes between two offsets, as far as the index tells (fetch min bytes). */
 int64_t log_bytes_between(struct log *log, int64_t from, int64_t to);
 
@@ -112,6 +120,10 @@ enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_sli
 enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
                              int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
                              struct log_slice *slice, struct aborted_txn **aborted, int *n);
+enum kerr log_read_committed_now(struct log *log, int64_t offset, uint32_t max_bytes,
+                                 int64_t limit_offset, bool min_one, bool hard_limit,
+                                 struct arena *a, struct log_slice *slice,
+                                 struct aborted_txn **aborted, int *n);
 
 struct offset_lookup {
     int64_t offset, timestamp; /* -1 when nothing was found */

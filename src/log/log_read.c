@@ -1,15 +1,29 @@
 /* log_read.c - from an offset to a range of a file. No lock is taken: the segment list is pinned,
- * and everything below a published offset is in the files. */
+ * and everything below a published offset is in the files. `now` in the arguments: as log_read_now,
+ * without waiting for the disk. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "log/log_private.h"
 
-enum { TRIES = 16 /* segments that vanish while they are read: look again */ };
+enum {
+    TRIES = 16,             /* segments that vanish while they are read: look again */
+    PROBE_STEP = 128 << 10, /* the kernel reads ahead by as much: so one page of that tells */
+    PAGE = 4096,
+    WARM_CHUNK = 256 << 10
+};
+
+static int find(struct segment *s, struct file *f, int64_t offset, int64_t end, bool now,
+                struct batch *b, int64_t *pos)
+{
+    return now ? segment_find_now(s, f, offset, end, b, pos)
+               : segment_find(s, f, offset, end, b, pos);
+}
 
 /* Where in s the records at and above `limit` begin. */
 static int limit_position(const struct segment_list *l, int i, struct file *f, int64_t limit,
-                          int64_t *pos)
+                          bool now, int64_t *pos)
 {
     struct segment *s = l->v[i];
     struct batch b;
@@ -21,7 +35,7 @@ static int limit_position(const struct segment_list *l, int i, struct file *f, i
         *pos = 0;
         return 0;
     }
-    int found = segment_find(s, f, limit, size, &b, pos);
+    int found = find(s, f, limit, size, now, &b, pos);
     if (found == 0)
         *pos = size;
     return found < 0 ? found : 0;
@@ -35,9 +49,25 @@ static uint32_t slice_length(int64_t have, uint32_t first, uint32_t max, bool mi
     return (uint32_t)(have < want ? have : want);
 }
 
+/* 0, or -EAGAIN when not all of the range is in memory. Its first page was just looked at. */
+static int probe(struct file *f, int64_t pos, uint32_t len)
+{
+    uint8_t byte;
+    int64_t last = pos + len - 1;
+    for (int64_t at = pos + PROBE_STEP; at < last; at += PROBE_STEP) {
+        ssize_t got = file_pread_now(f, &byte, 1, at);
+        if (got < 0)
+            return (int)got;
+    }
+    if (last / PAGE == pos / PAGE)
+        return 0;
+    ssize_t got = file_pread_now(f, &byte, 1, last);
+    return got < 0 ? (int)got : 0;
+}
+
 /* The slice in segment i. 1 found, 0 nothing of that offset in it, or -errno. */
 static int read_segment(const struct segment_list *l, int i, int64_t offset, uint32_t max_bytes,
-                        int64_t limit, bool min_one, bool hard, struct log_slice *out)
+                        int64_t limit, bool min_one, bool hard, bool now, struct log_slice *out)
 {
     struct segment *s = l->v[i];
     struct file *f;
@@ -45,13 +75,18 @@ static int read_segment(const struct segment_list *l, int i, int64_t offset, uin
     int64_t end, pos;
     if (segment_size(s) == 0)
         return 0;
-    int err = segment_file(s, &f);
+    int err = now ? segment_file_now(s, &f) : segment_file(s, &f);
     if (err)
         return err;
-    err = limit_position(l, i, f, limit, &end);
-    int found = err ? err : segment_find(s, f, offset, end, &b, &pos);
+    err = limit_position(l, i, f, limit, now, &end);
+    int found = err ? err : find(s, f, offset, end, now, &b, &pos);
     if (found == 1) {
         out->len = slice_length(end - pos, b.size, max_bytes, min_one, hard);
+        err = now && out->len ? probe(f, pos, out->len) : 0;
+        if (err) {
+            file_unref(f);
+            return segment_failed(s, LOG_FILE_DATA, err, "read");
+        }
         out->first_incomplete = !hard && out->len == 0;
         out->pos = pos;
         out->first_offset = b.base_offset;
@@ -66,13 +101,13 @@ static int read_segment(const struct segment_list *l, int i, int64_t offset, uin
 
 /* -ESTALE when what was looked at is no longer what the log is made of. */
 static int try_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit,
-                    bool min_one, bool hard, struct log_slice *out)
+                    bool min_one, bool hard, bool now, struct log_slice *out)
 {
     struct segment_list *l = log_pin(log);
     int i = segment_list_floor(l, offset);
     int found = 0;
     for (i = i < 0 ? 0 : i; i < l->n && found == 0 && l->v[i]->base < limit; i++) {
-        found = read_segment(l, i, offset, max_bytes, limit, min_one, hard, out);
+        found = read_segment(l, i, offset, max_bytes, limit, min_one, hard, now, out);
         if (found >= 0 && atomic_load(&l->v[i]->doomed))
             found = -ESTALE;
     }
@@ -84,8 +119,9 @@ static int try_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t
     return found;
 }
 
-enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
-                   bool min_one, bool hard_limit, struct log_slice *out)
+static enum kerr read_slice(struct log *log, int64_t offset, uint32_t max_bytes,
+                            int64_t limit_offset, bool min_one, bool hard_limit, bool now,
+                            struct log_slice *out)
 {
     for (int try = 0; try < TRIES; try++) {
         *out = (struct log_slice){.first_offset = -1};
@@ -98,7 +134,11 @@ enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t 
         int64_t limit = limit_offset < end ? limit_offset : end;
         if (offset >= limit)
             return KERR_NONE;
-        int err = try_read(log, offset, max_bytes, limit, min_one, hard_limit, out);
+        int err = try_read(log, offset, max_bytes, limit, min_one, hard_limit, now, out);
+        if (err == -EAGAIN) {
+            *out = (struct log_slice){.first_offset = -1, .cold = true};
+            return KERR_NONE;
+        }
         /* The start may have passed the offset meanwhile: what was found then lies behind a hole.
          */
         if (err == 0 && (!out->file || out->first_offset > offset) &&
@@ -113,6 +153,33 @@ enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t 
             return log_kerr(err);
     }
     return KERR_OFFSET_OUT_OF_RANGE;
+}
+
+enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
+                   bool min_one, bool hard_limit, struct log_slice *out)
+{
+    return read_slice(log, offset, max_bytes, limit_offset, min_one, hard_limit, false, out);
+}
+
+enum kerr log_read_now(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
+                       bool min_one, bool hard_limit, struct log_slice *out)
+{
+    return read_slice(log, offset, max_bytes, limit_offset, min_one, hard_limit, true, out);
+}
+
+void log_slice_warm(const struct log_slice *slice)
+{
+    uint8_t *scratch = slice->len ? malloc(WARM_CHUNK) : NULL;
+    uint32_t at = 0;
+    while (scratch && at < slice->len) {
+        uint32_t left = slice->len - at;
+        ssize_t got = file_pread(slice->file, scratch, left < WARM_CHUNK ? left : WARM_CHUNK,
+                                 slice->pos + at);
+        if (got <= 0)
+            break;
+        at += (uint32_t)got;
+    }
+    free(scratch);
 }
 
 /* Position of an offset counted over all segments of the list, by the index alone. */
@@ -155,11 +222,11 @@ int64_t log_bytes_between(struct log *log, int64_t from, int64_t to)
 
 /* The offset behind what the slice holds, as far as the index tells. */
 static int slice_end(const struct segment_list *l, int i, int64_t log_end,
-                     const struct log_slice *slice, int64_t *end)
+                     const struct log_slice *slice, bool now, int64_t *end)
 {
     struct offset_position at;
     struct index_view v;
-    int err = segment_offsets(l->v[i], &v);
+    int err = now ? segment_offsets_now(l->v[i], &v) : segment_offsets(l->v[i], &v);
     if (err)
         return err;
     if (offset_index_from_position(&v, l->v[i]->base, slice->pos + slice->len, &at) && !v.error)
@@ -192,8 +259,10 @@ static int add_aborted(void *arg, const struct txn_entry *e)
     return 0;
 }
 
-enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
-                           struct arena *a, struct aborted_txn **out, int *n)
+/* *cold: nothing was found because that would have meant to wait. */
+static enum kerr aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
+                              struct arena *a, bool now, struct aborted_txn **out, int *n,
+                              bool *cold)
 {
     struct aborted_list list = {.arena = a};
     *out = NULL;
@@ -207,10 +276,13 @@ enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_sli
     int i = segment_list_floor(l, slice->first_offset);
     i = i < 0 ? 0 : i;
     int64_t upper;
-    int rc = slice_end(l, i, log_end_offset(log), slice, &upper);
+    int rc = slice_end(l, i, log_end_offset(log), slice, now, &upper);
     for (; i < l->n && rc == 0; i++)
-        rc = segment_aborted(l->v[i], offset, upper, add_aborted, &list);
+        rc = segment_aborted(l->v[i], offset, upper, now, add_aborted, &list);
     segment_list_unpin(l);
+    *cold = rc == -EAGAIN;
+    if (*cold)
+        return KERR_NONE;
     *out = list.v;
     *n = list.n;
     if (rc == -ESTALE) /* deleted meanwhile: the reader comes again and is told */
@@ -218,15 +290,29 @@ enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_sli
     return rc < 0 ? log_kerr(rc) : KERR_NONE;
 }
 
-enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
-                             int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
-                             struct log_slice *slice, struct aborted_txn **aborted, int *n)
+enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
+                           struct arena *a, struct aborted_txn **out, int *n)
+{
+    bool cold;
+    return aborted_txns(log, offset, slice, a, false, out, n, &cold);
+}
+
+static enum kerr read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
+                                int64_t limit_offset, bool min_one, bool hard_limit, bool now,
+                                struct arena *a, struct log_slice *slice,
+                                struct aborted_txn **aborted, int *n)
 {
     for (int try = 0; try < TRIES; try++) {
+        bool cold = false;
         uint64_t seen = atomic_load(&log->replacements);
-        enum kerr code = log_read(log, offset, max_bytes, limit_offset, min_one, hard_limit, slice);
+        enum kerr code =
+            read_slice(log, offset, max_bytes, limit_offset, min_one, hard_limit, now, slice);
         if (!code)
-            code = log_aborted_txns(log, offset, slice, a, aborted, n);
+            code = aborted_txns(log, offset, slice, a, now, aborted, n, &cold);
+        if (!code && cold) {
+            file_unref(slice->file);
+            *slice = (struct log_slice){.first_offset = -1, .cold = true};
+        }
         if (!code && atomic_load(&log->replacements) == seen)
             return KERR_NONE;
         file_unref(slice->file);
@@ -239,4 +325,21 @@ enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes
     *aborted = NULL;
     *n = 0;
     return KERR_NONE;
+}
+
+enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
+                             int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
+                             struct log_slice *slice, struct aborted_txn **aborted, int *n)
+{
+    return read_committed(log, offset, max_bytes, limit_offset, min_one, hard_limit, false, a,
+                          slice, aborted, n);
+}
+
+enum kerr log_read_committed_now(struct log *log, int64_t offset, uint32_t max_bytes,
+                                 int64_t limit_offset, bool min_one, bool hard_limit,
+                                 struct arena *a, struct log_slice *slice,
+                                 struct aborted_txn **aborted, int *n)
+{
+    return read_committed(log, offset, max_bytes, limit_offset, min_one, hard_limit, true, a, slice,
+                          aborted, n);
 }

@@ -20,7 +20,7 @@ int segment_failed(struct segment *s, enum log_file_kind kind, int err, const ch
         return 0;
     if (err == -ENOENT && (atomic_load(&s->doomed) || atomic_load(&s->folder->leaving)))
         return -ESTALE;
-    if (log_error_is_shortage(err))
+    if (log_error_is_shortage(err) || err == -EAGAIN)
         return err;
     char path[LOG_PATH_MAX];
     segment_path(s, kind, path);
@@ -131,6 +131,15 @@ static int drop_insane(struct segment *s, struct index_file *x, struct index_vie
     return err == -ENOENT ? 0 : err;
 }
 
+int segment_file_now(struct segment *s, struct file **out)
+{
+    struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
+    if (!f)
+        return -EAGAIN;
+    *out = file_ref(f);
+    return 0;
+}
+
 static int view(struct segment *s, struct index_file *x, enum log_file_kind kind,
                 struct index_view *v)
 {
@@ -153,16 +162,27 @@ int segment_offsets(struct segment *s, struct index_view *v)
     return view(s, &s->offsets, LOG_FILE_INDEX, v);
 }
 
+int segment_offsets_now(struct segment *s, struct index_view *v)
+{
+    struct index_file *x = &s->offsets;
+    if (!atomic_load_explicit(&x->map, memory_order_acquire) &&
+        atomic_load_explicit(&x->n, memory_order_acquire) != 0)
+        return -EAGAIN;
+    int err = segment_offsets(s, v);
+    v->now = true;
+    return err;
+}
+
 int segment_times(struct segment *s, struct index_view *v)
 {
     return view(s, &s->times, LOG_FILE_TIME, v);
 }
 
 /* Where a walk to `offset` may begin. */
-static int start_position(struct segment *s, int64_t offset, int64_t end, int64_t *pos)
+static int start_position(struct segment *s, int64_t offset, int64_t end, bool now, int64_t *pos)
 {
     struct index_view v;
-    int err = segment_offsets(s, &v);
+    int err = now ? segment_offsets_now(s, &v) : segment_offsets(s, &v);
     if (err)
         return err;
     struct offset_position at = offset_index_floor(&v, s->base, offset);
@@ -177,24 +197,39 @@ int segment_walk(struct segment *s, struct file *f, int64_t offset, int64_t end,
                  size_t window_n, struct file_batches *w)
 {
     int64_t start = 0;
-    int err = start_position(s, offset, end, &start);
+    int err = start_position(s, offset, end, false, &start);
     if (!err)
         file_batches_init(w, f, start, end, window, window_n);
     return err;
 }
 
-int segment_find(struct segment *s, struct file *f, int64_t offset, int64_t end, struct batch *b,
-                 int64_t *pos)
+static int find(struct segment *s, struct file *f, int64_t offset, int64_t end, bool now,
+                struct batch *b, int64_t *pos)
 {
     uint8_t window[WALK_WINDOW];
     struct file_batches w;
-    int err = segment_walk(s, f, offset, end, window, sizeof(window), &w);
+    int64_t start = 0;
+    int err = start_position(s, offset, end, now, &start);
     if (err)
         return err;
+    file_batches_init(&w, f, start, end, window, sizeof(window));
+    w.now = now;
     while (file_batches_next(&w, b, pos) == BATCH_OK)
         if (b->last_offset >= offset)
             return 1;
     return segment_failed(s, LOG_FILE_DATA, w.error, "read");
+}
+
+int segment_find(struct segment *s, struct file *f, int64_t offset, int64_t end, struct batch *b,
+                 int64_t *pos)
+{
+    return find(s, f, offset, end, false, b, pos);
+}
+
+int segment_find_now(struct segment *s, struct file *f, int64_t offset, int64_t end,
+                     struct batch *b, int64_t *pos)
+{
+    return find(s, f, offset, end, true, b, pos);
 }
 
 int segment_max_time(struct segment *s, struct time_offset *out)
@@ -229,7 +264,7 @@ int segment_mtime(struct segment *s, int64_t *ms)
     return err;
 }
 
-int segment_aborted(struct segment *s, int64_t from, int64_t upper,
+int segment_aborted(struct segment *s, int64_t from, int64_t upper, bool now,
                     int (*each)(void *arg, const struct txn_entry *e), void *arg)
 {
     enum { CHUNK = 32 };
@@ -239,7 +274,8 @@ int segment_aborted(struct segment *s, int64_t from, int64_t upper,
     if (atomic_load_explicit(&s->txns.n, memory_order_acquire) == 0)
         return 0;
     segment_path(s, LOG_FILE_TXN, path);
-    while ((n = txn_index_read(&s->txns, s->folder->dir->fs, path, at, e, CHUNK)) > 0) {
+    while ((n = now ? txn_index_read_now(&s->txns, at, e, CHUNK)
+                    : txn_index_read(&s->txns, s->folder->dir->fs, path, at, e, CHUNK)) > 0) {
         for (int i = 0; i < n; i++) {
             if (e[i].last_offset >= from && e[i].first_offset < upper) {
                 int err = each(arg, &e[i]);

@@ -12,7 +12,7 @@
  * THREADS     reading: any thread that pinned a list. append, seal, doom: the log's mutex.
  * ERRORS      -errno, after log_dir_fail unless it is a shortage (descriptors, memory); -ESTALE
  *             when the segment's files have been taken away meanwhile: look at the log's list
- *             again. */
+ *             again. -EAGAIN only from the calls that do not wait. */
 #ifndef LOG_SEGMENT_H
 #define LOG_SEGMENT_H
 
@@ -88,6 +88,12 @@ int segment_times(struct segment *s, struct index_view *v);
  * *pos), 0 not, -errno. */
 int segment_find(struct segment *s, struct file *f, int64_t offset, int64_t end, struct batch *b,
                  int64_t *pos);
+/* The same three without waiting for the disk: -EAGAIN when a file is not open, or what is looked
+ * for not in memory. */
+int segment_file_now(struct segment *s, struct file **out);
+int segment_offsets_now(struct segment *s, struct index_view *v);
+int segment_find_now(struct segment *s, struct file *f, int64_t offset, int64_t end,
+                     struct batch *b, int64_t *pos);
 /* Starts a walk at a batch at or before the one that holds `offset`, up to `end`. */
 int segment_walk(struct segment *s, struct file *f, int64_t offset, int64_t end, uint8_t *window,
                  size_t window_n, struct file_batches *w);
@@ -96,8 +102,8 @@ int segment_max_time(struct segment *s, struct time_offset *out);
 int segment_mtime(struct segment *s, int64_t *ms);
 /* Aborted transactions of its index whose marker is at or above `from` and that begin below
  * `upper`, to each(arg, entry), which returns 0 or -errno. 1: no later segment can have more; 0: go
- * on; -errno. */
-int segment_aborted(struct segment *s, int64_t from, int64_t upper,
+ * on; -errno. now: as above. */
+int segment_aborted(struct segment *s, int64_t from, int64_t upper, bool now,
                     int (*each)(void *arg, const struct txn_entry *e), void *arg);
 
 /* ---- writing: the active segment, under the log's mutex ---- */

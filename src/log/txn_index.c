@@ -86,31 +86,47 @@ int txn_index_append(struct txn_index *x, struct fs *fs, const char *path, struc
     return 0;
 }
 
-int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int from,
-                   struct txn_entry *out, int max)
+/* Entries of the open file. */
+static int read_entries(struct txn_index *x, struct file *f, int from, bool now,
+                        struct txn_entry *out, int max)
 {
     uint8_t raw[READ_ENTRIES * TXN_ENTRY_BYTES];
-    struct file *f;
-    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
-        return 0;
-    int err = open_file(x, fs, path, O_RDWR, &f);
-    if (err)
-        return err;
     int left = atomic_load_explicit(&x->n, memory_order_acquire) - from;
     int want = left < max ? left : max;
     if (want > READ_ENTRIES)
         want = READ_ENTRIES;
     if (want <= 0)
         return 0;
-    ssize_t got =
-        file_pread(f, raw, (size_t)want * TXN_ENTRY_BYTES, (int64_t)from * TXN_ENTRY_BYTES);
+    size_t bytes = (size_t)want * TXN_ENTRY_BYTES;
+    int64_t at = (int64_t)from * TXN_ENTRY_BYTES;
+    ssize_t got = now ? file_pread_now(f, raw, bytes, at) : file_pread(f, raw, bytes, at);
     if (got < 0)
         return (int)got;
+    if (now && (size_t)got < bytes)
+        return -EAGAIN;
     int n = (int)got / TXN_ENTRY_BYTES; /* fewer: cut meanwhile */
     for (int i = 0; i < n; i++)
         if (!txn_entry_decode(raw + (size_t)i * TXN_ENTRY_BYTES, &out[i]))
             return -EBADMSG;
     return n;
+}
+
+int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int from,
+                   struct txn_entry *out, int max)
+{
+    struct file *f;
+    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return 0;
+    int err = open_file(x, fs, path, O_RDWR, &f);
+    return err ? err : read_entries(x, f, from, false, out, max);
+}
+
+int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int max)
+{
+    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return 0;
+    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
+    return f ? read_entries(x, f, from, true, out, max) : -EAGAIN;
 }
 
 int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset)

@@ -37,6 +37,8 @@ int txn_index_append(struct txn_index *x, struct fs *fs, const char *path, struc
 /* Entries from `from` on, at most `max`: the count, or -errno; -EBADMSG for an unknown version. */
 int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int from,
                    struct txn_entry *out, int max);
+/* The same without waiting for the disk: -EAGAIN when the file is not open or not in memory. */
+int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int max);
 /* Drops entries whose marker is at or above `offset`. */
 int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset);
 /* Every marker offset at or above base and rising, every version known? 1, 0 or -errno. */

@@ -71,6 +71,7 @@ struct partition_read_args {
     bool min_one, hard_limit;
     bool leader_only; /* followers, and consumers that cannot be sent to a follower (Fetch < v11) */
     bool reread;      /* from the purgatory: not a new fetch of the follower */
+    bool now;         /* without waiting for the disk: else the slice is empty and `cold` */
 };
 /* Epoch checks, role, divergence, then the read. A follower's fetch updates what the leader knows
  * of it. On error, and when the fetcher's log diverges, there is no slice; on error all positions

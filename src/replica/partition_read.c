@@ -60,10 +60,11 @@ static enum kerr read_slice(struct partition *p, const struct partition_read_arg
 {
     int64_t bound = bound_locked(p, args->replica_id, args->isolation);
     if (a && args->replica_id < 0 && args->isolation == READ_COMMITTED)
-        return log_read_committed(p->log, args->offset, args->max_bytes, bound, args->min_one,
-                                  args->hard_limit, a, &out->slice, &out->aborted, &out->aborted_n);
-    return log_read(p->log, args->offset, args->max_bytes, bound, args->min_one, args->hard_limit,
-                    &out->slice);
+        return (args->now ? log_read_committed_now : log_read_committed)(
+            p->log, args->offset, args->max_bytes, bound, args->min_one, args->hard_limit, a,
+            &out->slice, &out->aborted, &out->aborted_n);
+    return (args->now ? log_read_now : log_read)(p->log, args->offset, args->max_bytes, bound,
+                                                 args->min_one, args->hard_limit, &out->slice);
 }
 
 static bool note_follower(struct partition *p, const struct partition_read_args *args, int64_t end)

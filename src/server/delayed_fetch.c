@@ -15,10 +15,11 @@ static int64_t readable_bytes(struct fetch_op *op, int i)
     struct partition_read found;
     args.reread = true;
     args.min_one = !op->hard_limit;
+    args.now = true;
     if (partition_read(op->slots[i].partition, &args, NULL, &found) != KERR_NONE)
         return 0;
     file_unref(found.slice.file);
-    if (found.slice.older_segment)
+    if (found.slice.older_segment || found.slice.cold) /* the read will tell how much it is */
         return op->min_bytes;
     return found.slice.len < args.max_bytes ? found.slice.len : args.max_bytes;
 }
@@ -67,8 +68,7 @@ static void finished(struct pending *p, enum pending_end why)
     for (int i = 0; i < op->context.wants_n; i++) /* woken, but the end came before the look */
         if (atomic_load(&p->watches[i].dirty))
             op->slots[i].idle = false;
-    fetch_read(op, true);
-    fetch_deliver(op);
+    fetch_read_then(op, true, fetch_deliver);
 }
 
 static void aborted(struct net_request *r)

@@ -1,6 +1,6 @@
 /* fetch_op.h - one Fetch request from its partitions to its answer, for handle_fetch.c (reading),
- * delayed_fetch.c (waiting), fetch_convert.c (old formats) and fetch_answer.c. All in the request's
- * arena; on the connection's reactor but for conversions. */
+ * delayed_fetch.c (waiting), fetch_warm.c (cold records), fetch_convert.c (old formats) and
+ * fetch_answer.c. All in the request's arena; on the connection's reactor but for conversions. */
 #ifndef SERVER_FETCH_OP_H
 #define SERVER_FETCH_OP_H
 
@@ -8,6 +8,10 @@
 #include "server/broker.h"
 #include "server/fetch_session.h"
 #include "server/request.h"
+
+/* So often workers read ahead for one fetch; what is cold even then, as when memory is short, is
+ * waited for on the reactor. */
+#define FETCH_WARM_MAX 3
 
 struct fetch_slot {              /* beside context.wants[i] */
     struct partition *partition; /* one reference; NULL: `error` says why */
@@ -34,6 +38,8 @@ struct fetch_op {
     int64_t found_bytes; /* by the last read */
     bool held_back;      /* by a quota: the answer is empty */
     bool must_answer;    /* the last read met an error or a diverging log */
+    bool cold;           /* it met records that are on the disk only */
+    int warmed;          /* how often workers have read ahead for it */
     int64_t waiting_bytes;
     struct pending pending;
 };
@@ -46,6 +52,9 @@ void fetch_release_reads(struct fetch_op *op);
 /* Lets go of everything. */
 void fetch_release(struct fetch_op *op);
 
+/* Reads, as fetch_read does, and goes on with then(op): at once, or once workers have read into
+ * memory what was on the disk only. */
+void fetch_read_then(struct fetch_op *op, bool reread, void (*then)(struct fetch_op *op));
 /* Waits until there is enough, or max wait is over; then reads again and answers. */
 void fetch_wait(struct fetch_op *op);
 /* Converts what was read for versions that know no magic 2, on a worker; then answers. */

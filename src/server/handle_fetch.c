@@ -72,7 +72,9 @@ static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one
         args.max_bytes = left;
     args.min_one = min_one;
     args.reread = reread;
+    args.now = op->warmed < FETCH_WARM_MAX;
     s->error = partition_read(s->partition, &args, op->req->arena, &s->read);
+    op->cold |= s->read.slice.cold;
     if (s->error != KERR_NONE || s->read.diverging_epoch >= 0)
         op->must_answer = true;
 }
@@ -82,7 +84,7 @@ void fetch_read(struct fetch_op *op, bool reread)
     uint32_t left = op->max_bytes;
     bool min_one = !op->hard_limit;
     op->found_bytes = 0;
-    op->must_answer = false;
+    op->must_answer = op->cold = false;
     for (int i = 0; i < op->context.wants_n; i++) {
         struct fetch_slot *s = &op->slots[i];
         if (!s->partition) {
@@ -206,6 +208,15 @@ static bool begin(struct fetch_op *op)
     return r == 0 && op->slots;
 }
 
+static void answer_or_wait(struct fetch_op *op)
+{
+    if (op->body->max_wait_ms <= 0 || op->found_bytes >= op->min_bytes || op->must_answer ||
+        !anything_to_read(op))
+        fetch_deliver(op);
+    else
+        fetch_wait(op);
+}
+
 void handle_fetch(struct request *req)
 {
     struct fetch_op *op = arena_new(req->arena, struct fetch_op);
@@ -222,10 +233,5 @@ void handle_fetch(struct request *req)
         fetch_answer(op);
         return;
     }
-    fetch_read(op, false);
-    if (op->body->max_wait_ms <= 0 || op->found_bytes >= op->min_bytes || op->must_answer ||
-        !anything_to_read(op))
-        fetch_deliver(op);
-    else
-        fetch_wait(op);
+    fetch_read_then(op, false, answer_or_wait);
 }

@@ -361,6 +361,47 @@ static void a_folder_that_does_not_open_was_not_synced(void **state)
     temp_dir_remove(&d);
 }
 
+/* On a disk (the folder that tests run in), which can drop what it keeps in memory. */
+static void what_is_not_in_memory_is_not_waited_for(void **state)
+{
+    enum { PAGES = 64, PAGE = 4096 };
+    static char page[PAGE], got[PAGES * PAGE];
+    char path[] = "cold-XXXXXX";
+    int fd = mkstemp(path);
+    struct file *f;
+    void *map;
+    assert_true(fd >= 0);
+    for (int i = 0; i < PAGES; i++) {
+        memset(page, 'a' + i % 26, PAGE);
+        assert_int_equal(write(fd, page, PAGE), PAGE);
+    }
+    assert_int_equal(fs_open(fs_posix(), path, O_RDONLY, &f), 0);
+    assert_int_equal(file_pread_now(f, got, sizeof(got), 0), sizeof(got));
+    assert_int_equal(file_map(f, sizeof(got), false, &map), 0);
+    assert_true(file_in_memory(f, map, sizeof(got)));
+    assert_int_equal(file_unmap(f, map, sizeof(got)), 0);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    ssize_t n = file_pread_now(f, got, PAGE, 20 * PAGE);
+    if (n == -EAGAIN) { /* else this file system cannot tell, or did not drop it */
+        assert_int_equal(file_map(f, sizeof(got), false, &map), 0);
+        assert_false(file_in_memory(f, map, sizeof(got)));
+        assert_int_equal(file_unmap(f, map, sizeof(got)), 0);
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+        assert_int_equal(file_pread(f, got, 1, 0), 1);
+        n = file_pread_now(f, got, sizeof(got), 0);
+        assert_true(n >= PAGE && n <= (ssize_t)sizeof(got)); /* what there is */
+        assert_int_equal(file_pread_now(f, got, PAGE, PAGES * PAGE), 0);
+    }
+    assert_int_equal(file_pread(f, got, sizeof(got), 0), sizeof(got));
+    assert_int_equal(file_pread_now(f, got, sizeof(got), 0), sizeof(got));
+    for (int i = 0; i < PAGES; i++)
+        assert_int_equal(got[i * PAGE], 'a' + i % 26);
+    file_unref(f);
+    close(fd);
+    unlink(path);
+}
+
 UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference_closes),
           unit_test(mappings), unit_test(short_reads_and_writes_are_gone_on_with),
           unit_test(reads_all_up_to_a_limit), unit_test(replaces_whole_files),
@@ -368,4 +409,5 @@ UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference
           unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out),
           unit_test(a_lock_is_of_the_file_that_the_name_leads_to),
           unit_test(an_unlock_leaves_the_file_of_another_one),
-          unit_test(a_folder_that_does_not_open_was_not_synced))
+          unit_test(a_folder_that_does_not_open_was_not_synced),
+          unit_test(what_is_not_in_memory_is_not_waited_for))

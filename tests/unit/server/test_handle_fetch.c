@@ -863,6 +863,186 @@ static void session_is_fair_and_loses_nothing(void **state)
     broker_close(&b);
 }
 
+/* ---- records that are not in memory ---- */
+
+/* What happened, in order: "r" cold partition t-0 was read from the disk. */
+static char events[256];
+
+static void on_disk_read(void *arg)
+{
+    strcat(events, "r");
+}
+
+/* From now on nothing of t-0 is in memory for the next `times` looks (-1: ever). */
+static void make_cold(struct broker *b, int times)
+{
+    events[0] = '\0';
+    fs_fault_add(b->bench.fault,
+                 (struct fs_fault_rule){
+                     .call = FS_PREAD_NOW, .path = "*/t-0/*", .times = times, .error = EAGAIN});
+    fs_fault_add(b->bench.fault,
+                 (struct fs_fault_rule){
+                     .call = FS_PREAD, .path = "*/t-0/*.log", .times = -1, .before = on_disk_read});
+}
+
+static void two_partitions(struct broker *b)
+{
+    broker_with_t(b);
+    lead_also(b, "t", 1);
+    fill(b, "t", 0, 3);
+    fill(b, "t", 1, 3);
+}
+
+static void send_for(struct broker *b, struct call *c, struct fetch *f, int32_t number,
+                     int64_t offset)
+{
+    fetch_init(f, 11);
+    want(f, "t", number, offset);
+    send_fetch(b, c, f);
+}
+
+/* However slow the disk is for one: those who come meanwhile for records in memory are served. */
+static void cold_records_hold_up_nobody_else(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call cold, hot;
+    two_partitions(&b);
+    make_cold(&b, 1);
+    send_for(&b, &cold, &f, 0, 1);
+    assert_int_equal(cold.how, WAITING); /* a worker has it */
+    assert_string_equal(events, "");     /* and the reactor did not touch the disk */
+    for (int i = 0; i < 3; i++) {
+        send_for(&b, &hot, &f, 1, i);
+        assert_int_equal(hot.how, ANSWERED);
+        call_free(&hot);
+        fill(&b, "t", 1, 1);
+        assert_int_equal(cold.how, WAITING);
+        assert_string_equal(events, "");
+    }
+    drain(&b);
+    assert_true(events[0] == 'r');
+    expect_offsets(&cold, 0, "1 2");
+    call_free(&cold);
+    send_for(&b, &cold, &f, 0, 0); /* warm now */
+    expect_offsets(&cold, 0, "0 1 2");
+    call_free(&cold);
+    broker_close(&b);
+}
+
+/* Pages that do not stay are waited for in the end. */
+static void records_that_stay_cold_are_answered_too(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    two_partitions(&b);
+    make_cold(&b, -1);
+    fetch_init(&f, 11);
+    want(&f, "t", 1, 1);
+    want(&f, "t", 0, 1);
+    send_fetch(&b, &c, &f);
+    assert_int_equal(c.how, WAITING);
+    drain(&b);
+    expect_offsets(&c, 0, "1 2");
+    expect_offsets(&c, 1, "1 2");
+    call_free(&c);
+    broker_close(&b);
+}
+
+/* Each look that a fetch takes at a page may find it gone. */
+static void any_page_may_be_cold(void **state)
+{
+    for (int version = 4; version <= 11; version += 7)
+        for (int isolation = 0; isolation < 2; isolation++)
+            for (int skip = 0; skip < 8; skip++) {
+                struct broker b;
+                struct fetch f;
+                struct call c;
+                broker_open(&b);
+                b.bench.config.segment_bytes = 3 * BATCH_SIZE;
+                b.bench.config.index_interval_bytes = 100;
+                partition_unref(bench_leader(&b.bench, NUMBERS(1)));
+                fill(&b, "t", 0, 8);
+                fs_fault_add(b.bench.fault, (struct fs_fault_rule){.call = FS_PREAD_NOW,
+                                                                   .path = "*/t-0/*",
+                                                                   .skip = skip,
+                                                                   .times = 2,
+                                                                   .error = EAGAIN});
+                fetch_init(&f, version);
+                f.body.isolation_level = (int8_t)isolation;
+                want(&f, "t", 0, 4);
+                send_fetch(&b, &c, &f);
+                drain(&b);
+                expect_offsets(&c, 0, "4 5");
+                call_free(&c);
+                broker_close(&b);
+            }
+}
+
+static void a_fetch_that_waited_finds_cold_records(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    for (int min_bytes = 1; min_bytes < 3 * BATCH_SIZE; min_bytes += BATCH_SIZE) {
+        broker_with_t(&b);
+        fetch_init(&f, 11);
+        f.body.max_wait_ms = 500;
+        f.body.min_bytes = min_bytes;
+        want(&f, "t", 0, 0);
+        send_fetch(&b, &c, &f);
+        make_cold(&b, 2);
+        fill(&b, "t", 0, 3);
+        drain(&b);
+        expect_offsets(&c, 0, "0 1 2");
+        call_free(&c);
+        broker_close(&b);
+    }
+}
+
+/* After a start nothing is open: opening is work for workers, too. */
+static void closed_files_are_cold(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    two_partitions(&b);
+    bench_stop_logs(&b.bench);
+    bench_open_logs(&b.bench);
+    assert_int_equal(bench_metadata(&b.bench, 3, "t"), KERR_NONE);
+    partition_unref(bench_leader(&b.bench, NUMBERS(1)));
+    make_cold(&b, 0);
+    uint64_t opened = fs_fault_count(b.bench.fault, FS_OPEN);
+    send_for(&b, &c, &f, 0, 0);
+    assert_int_equal(fs_fault_count(b.bench.fault, FS_OPEN), opened);
+    assert_int_equal(c.how, WAITING);
+    drain(&b);
+    expect_offsets(&c, 0, "0 1 2");
+    call_free(&c);
+    broker_close(&b);
+}
+
+/* A disk that fails is not one that is slow. */
+static void a_read_error_is_told(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    two_partitions(&b);
+    fs_fault_add(b.bench.fault,
+                 (struct fs_fault_rule){
+                     .call = FS_PREAD_NOW, .path = "*/t-0/*", .times = 1, .error = EAGAIN});
+    fs_fault_add(
+        b.bench.fault,
+        (struct fs_fault_rule){.call = FS_PREAD, .path = "*/t-0/*.log", .times = -1, .error = EIO});
+    send_for(&b, &c, &f, 0, 0);
+    drain(&b);
+    assert_int_equal(part(&c, 0)->error_code, KERR_KAFKA_STORAGE_ERROR);
+    call_free(&c);
+    broker_close(&b);
+}
+
 UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted_transactions),
           unit_test(limits_let_one_batch_through_and_no_more),
           unit_test(old_versions_cut_inside_the_first_batch), unit_test(waits_for_min_bytes),
@@ -879,4 +1059,8 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(new_leader_is_named), unit_test(divergence_is_answered_at_once),
           unit_test(zstd_topics_need_version_10), unit_test(down_conversion_can_be_forbidden),
           unit_test(conversion_of_much_is_cut_and_goes_on),
-          unit_test(incremental_session_end_to_end), unit_test(session_is_fair_and_loses_nothing))
+          unit_test(incremental_session_end_to_end), unit_test(session_is_fair_and_loses_nothing),
+          unit_test(cold_records_hold_up_nobody_else),
+          unit_test(records_that_stay_cold_are_answered_too), unit_test(any_page_may_be_cold),
+          unit_test(a_fetch_that_waited_finds_cold_records), unit_test(closed_files_are_cold),
+          unit_test(a_read_error_is_told))

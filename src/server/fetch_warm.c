@@ -1,0 +1,68 @@
+/* fetch_warm.c - records that are not in memory: a worker reads them ahead, so that the reactor,
+ * which serves others meanwhile, finds them there when it reads again and sends.
+ *
+ * The worker makes the same read with its waits, and passes over the bytes; up to what the answer
+ * may hold. Nothing is handed over but warm pages, so a log that changes meanwhile does no harm. A
+ * client that leaves is not noticed until the worker is done: what it does is bounded. */
+#include "server/fetch_op.h"
+
+struct warm_job {
+    struct job job;
+    struct fetch_op *op;
+    void (*then)(struct fetch_op *op);
+    struct arena arena; /* of the worker: the request's is not its own */
+};
+
+static void warm_slot(struct warm_job *w, int i, uint32_t *left)
+{
+    struct fetch_op *op = w->op;
+    struct partition_read_args args = fetch_read_args(op, i);
+    struct partition_read found;
+    args.reread = true;
+    args.min_one = !op->hard_limit;
+    if (args.max_bytes > *left)
+        args.max_bytes = *left;
+    if (partition_read(op->slots[i].partition, &args, &w->arena, &found) == KERR_NONE)
+        log_slice_warm(&found.slice);
+    *left -= found.slice.len < *left ? found.slice.len : *left;
+    file_unref(found.slice.file);
+    arena_reset(&w->arena);
+}
+
+static void warm_work(struct job *job)
+{
+    struct warm_job *w = container_of(job, struct warm_job, job);
+    uint32_t left = w->op->max_bytes;
+    arena_init(&w->arena, 0);
+    for (int i = 0; i < w->op->context.wants_n && left > 0; i++)
+        if (w->op->slots[i].partition && w->op->slots[i].read.slice.cold)
+            warm_slot(w, i, &left);
+    arena_free(&w->arena);
+}
+
+static void warm_done(struct job *job)
+{
+    struct warm_job *w = container_of(job, struct warm_job, job);
+    struct broker *b = w->op->req->broker;
+    fetch_read_then(w->op, true, w->then);
+    broker_async_end(b);
+}
+
+void fetch_read_then(struct fetch_op *op, bool reread, void (*then)(struct fetch_op *op))
+{
+    fetch_read(op, reread);
+    struct warm_job *w = op->cold ? arena_new(op->req->arena, struct warm_job) : NULL;
+    if (!w) { /* nothing cold; or no memory: the cold partitions give nothing now */
+        then(op);
+        return;
+    }
+    op->warmed++;
+    fetch_release_reads(op);
+    w->op = op;
+    w->then = then;
+    w->job.work = warm_work;
+    w->job.done = warm_done;
+    w->job.done_on = request_executor(op->req);
+    broker_async_begin(op->req->broker);
+    workers_submit(broker_workers(op->req->broker), &w->job);
+}
