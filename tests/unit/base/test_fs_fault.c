@@ -150,6 +150,8 @@ static void every_call_can_fail(void **state)
         fs_fault_add(x.fault, (struct fs_fault_rule){.call = call, .times = -1, .error = ENOSPC});
     assert_int_equal(fs_open(x.fs, a, O_RDONLY, &g), -ENOSPC);
     assert_int_equal(file_pread(f, &c, 1, 0), -ENOSPC);
+    assert_int_equal(file_pread_now(f, &c, 1, 0), -ENOSPC);
+    assert_false(file_in_memory(f, p, 4));
     assert_int_equal(file_pwrite_all(f, "x", 1, 0), -ENOSPC);
     assert_int_equal(file_sync(f), -ENOSPC);
     assert_int_equal(file_truncate(f, 0), -ENOSPC);
