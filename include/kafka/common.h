@@ -45,12 +45,19 @@ enum {
     KAFKA_ERR_NO_OFFSET = -210,    /* no position, and auto.offset.reset=none */
     KAFKA_ERR_FATAL = -211,        /* the producer cannot go on (sequence or epoch lost) */
     KAFKA_ERR_STATE = -212,        /* not allowed in the present state */
+    KAFKA_ERR_COMMIT_FAILED =
+        -213, /* no member of the group any more: others have the partitions */
+    KAFKA_ERR_LOG_TRUNCATION = -214, /* the position lies behind where a new leader's log ends */
 };
 /* "TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"; a sentence for people; may the same call succeed
  * later? Static. */
 KAFKA_API const char *kafka_err_name(kafka_err_t err);
 KAFKA_API const char *kafka_err_text(kafka_err_t err);
 KAFKA_API int kafka_err_is_retriable(kafka_err_t err);
+
+/* What the last call that failed on this thread has to say: a line that names topic, host, timeout
+ * or setting where it can; "" before any. Borrowed until this thread's next call. @thread any */
+KAFKA_API const char *kafka_last_error(void);
 
 KAFKA_API const char *kafka_version(void);
 
@@ -77,6 +84,28 @@ typedef struct {
     const char *topic;
     int32_t partition;
 } kafka_topic_partition_t;
+
+/* A partition's offset in a group: to commit, or as found. */
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    int32_t leader_epoch; /* of the record before the offset; -1 unknown */
+    int64_t offset;       /* of the next record to read; -1: none is committed */
+    const char *metadata; /* the application's words; NULL = "" */
+    kafka_err_t err;      /* of this partition alone; not looked at in a commit */
+} kafka_offset_t;
+
+/* Results: one block of memory each. */
+typedef struct {
+    const kafka_offset_t *v;
+    size_t n;
+} kafka_offset_list_t;
+KAFKA_API void kafka_offset_list_free(kafka_offset_list_t *list); /* NULL is fine */
+typedef struct {
+    const kafka_topic_partition_t *v;
+    size_t n;
+} kafka_partition_list_t;
+KAFKA_API void kafka_partition_list_free(kafka_partition_list_t *list); /* NULL is fine */
 
 typedef struct {
     const char *key;   /* NUL-ended, never NULL */

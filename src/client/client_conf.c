@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/props.h"
+#include "base/str.h"
 
 enum conf_type { BOOL, INT, LONG, DOUBLE, STRING, LIST, CLASS, PASSWORD };
 #define CONF_NO_MIN (-1e300)
@@ -32,6 +33,8 @@ static const struct conf_row conf_rows[] = {
 
 struct kafka_conf {
     struct props *props;
+    kafka_assignor_t *assignors; /* the application's; names owned */
+    size_t assignors_n;
 };
 
 static const struct conf_row *find_row(const char *key, int scopes)
@@ -57,7 +60,37 @@ void kafka_conf_free(kafka_conf_t *conf)
     if (!conf)
         return;
     props_free(conf->props);
+    for (size_t i = 0; i < conf->assignors_n; i++)
+        free((char *)conf->assignors[i].name);
+    free(conf->assignors);
     free(conf);
+}
+
+kafka_err_t kafka_conf_add_assignor(kafka_conf_t *conf, const kafka_assignor_t *assignor)
+{
+    if (!assignor->name || !assignor->name[0] || strchr(assignor->name, ',') || !assignor->assign)
+        return client_fail(KAFKA_ERR_INVALID_ARG,
+                           "an assignor needs a name without commas and assign");
+    kafka_assignor_t *grown =
+        realloc(conf->assignors, (conf->assignors_n + 1) * sizeof *conf->assignors);
+    char *name = str_dup(str_of(assignor->name));
+    if (grown)
+        conf->assignors = grown;
+    if (!grown || !name) {
+        free(name);
+        return KAFKA_ERR_NO_MEMORY;
+    }
+    grown[conf->assignors_n] = *assignor;
+    grown[conf->assignors_n++].name = name;
+    return KAFKA_OK;
+}
+
+const kafka_assignor_t *client_conf_assignor(const kafka_conf_t *conf, const char *name)
+{
+    for (size_t i = 0; i < conf->assignors_n; i++)
+        if (strcmp(conf->assignors[i].name, name) == 0)
+            return &conf->assignors[i];
+    return NULL;
 }
 
 kafka_conf_t *client_conf_copy(const kafka_conf_t *conf)
@@ -70,6 +103,11 @@ kafka_conf_t *client_conf_copy(const kafka_conf_t *conf)
         props_at(conf->props, i, &key, &value);
         props_set(copy->props, key, value);
     }
+    for (size_t i = 0; i < conf->assignors_n; i++)
+        if (kafka_conf_add_assignor(copy, &conf->assignors[i]) != KAFKA_OK) {
+            kafka_conf_free(copy);
+            return NULL;
+        }
     return copy;
 }
 

@@ -4,6 +4,7 @@
 #define CLIENT_CLIENT_CONF_H
 
 #include <kafka/common.h>
+#include <kafka/consumer.h>
 
 #include <limits.h>
 #include <stdbool.h>
@@ -26,6 +27,13 @@ bool client_conf_is_set(const kafka_conf_t *conf, const char *key);
 /* The next host:port of a list; false at the end. *at moves on. Spaces around entries are skipped;
  * IPv6 in brackets. -1 in *port when the entry has none or it is not a number. */
 bool client_next_address(const char **at, char host[256], int *port);
+
+/* An assignor of the application by its name, or NULL. Borrowed from conf. */
+const kafka_assignor_t *client_conf_assignor(const kafka_conf_t *conf, const char *name);
+
+/* Keeps the line for kafka_last_error; returns err. */
+kafka_err_t client_fail(kafka_err_t err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The library's log. level as in kafka_log_set_sink. */
 void client_log_init(void); /* lines of the rooms below come here, too */

@@ -27,6 +27,10 @@ static const struct {
     {KAFKA_ERR_NO_OFFSET, "NO_OFFSET", "No position, and auto.offset.reset is none.", 0},
     {KAFKA_ERR_FATAL, "FATAL", "The producer cannot go on: make a new one.", 0},
     {KAFKA_ERR_STATE, "STATE", "Not allowed in the present state.", 0},
+    {KAFKA_ERR_COMMIT_FAILED, "COMMIT_FAILED",
+     "The consumer is no member of its group any more, so its offsets were not committed.", 0},
+    {KAFKA_ERR_LOG_TRUNCATION, "LOG_TRUNCATION",
+     "The log was cut below the position: records that were read are gone.", 0},
 };
 #define LOCAL_ERRORS (sizeof local_errors / sizeof *local_errors)
 
@@ -56,6 +60,22 @@ int kafka_err_is_retriable(kafka_err_t err)
         if (local_errors[i].err == err)
             return local_errors[i].retriable;
     return kerr_retriable((int16_t)err);
+}
+
+static _Thread_local char last_error[512];
+
+const char *kafka_last_error(void)
+{
+    return last_error;
+}
+
+kafka_err_t client_fail(kafka_err_t err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(last_error, sizeof last_error, fmt, ap);
+    va_end(ap);
+    return err;
 }
 
 const char *kafka_version(void)

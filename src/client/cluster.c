@@ -50,6 +50,8 @@ static struct node *node_new(struct cluster *c, int32_t id, struct str host, int
     n->cluster = c;
     n->id = id;
     n->port = port;
+    snprintf(n->address, sizeof n->address, strchr(n->host, ':') ? "[%.255s]:%d" : "%.255s:%d",
+             n->host, port);
     return n;
 }
 
@@ -68,6 +70,22 @@ static void node_retire(struct node *n)
     } else {
         n->cluster = NULL; /* the last callback frees it */
     }
+}
+
+struct node *node_open(struct cluster *c, int32_t id, struct str host, int port)
+{
+    return node_new(c, id, host, port);
+}
+
+void node_close(struct node *n)
+{
+    if (n)
+        node_retire(n);
+}
+
+const char *node_address(struct node *n)
+{
+    return n->address;
 }
 
 unsigned cluster_random(struct cluster *c)
@@ -193,7 +211,7 @@ static void note_outcome(struct node *n, int status)
         n->retry_at_ms =
             executor_now_ms(c->ex) + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures);
         if (n->failures++ == 0)
-            client_log(2, "broker %s:%d: %s", n->host, n->port, strerror(-status));
+            client_log(2, "broker %s: %s", n->address, strerror(-status));
         cluster_refresh(c);
     }
 }

@@ -44,6 +44,15 @@ bool cluster_leader(struct cluster *c, const char *topic, int32_t partition,
                     struct leader_info *out);
 /* Number of partitions, -1 when not known; and of those with a leader. @thread any */
 int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *available);
+/* The same at once: -2 when no broker has told of the topic yet, -1 when there is none. @thread any
+ */
+int32_t cluster_topic_size(struct cluster *c, const char *topic);
+/* From now on ask about all topics there are. @thread any */
+void cluster_follow_all(struct cluster *c);
+/* false until all topics have been listed since cluster_follow_all; else calls each(arg) for every
+ * one, under the cluster's lock. @thread any */
+bool cluster_each_topic(struct cluster *c, void (*each)(void *arg, const char *name, bool internal),
+                        void *arg);
 /* Ask again soon: something was stale. @thread any */
 void cluster_refresh(struct cluster *c);
 /* Called on the background thread after each metadata update. One listener. */
@@ -57,6 +66,12 @@ int32_t cluster_controller(struct cluster *c);
 struct node;
 /* The node by id, or the least busy one. NULL: not known (a refresh has been asked for). */
 struct node *cluster_node(struct cluster *c, int32_t id);
+/* A connection of the caller's own, beside the shared one to that broker. NULL without memory. */
+struct node *node_open(struct cluster *c, int32_t id, struct str host, int port);
+/* Its pending requests' callbacks come (canceled) before this returns. NULL is fine. */
+void node_close(struct node *n);
+/* "host:port" for lines to people. Borrowed as long as the node. */
+const char *node_address(struct node *n);
 /* May something be sent now? false while its reconnect backoff runs; *wait_ms tells how long. */
 bool node_ready(struct node *n, int64_t *wait_ms);
 int node_in_flight(const struct node *n);
@@ -76,9 +91,14 @@ int64_t cluster_backoff_ms(const struct cluster *c, int attempts);
 int64_t cluster_request_timeout(const struct cluster *c);
 
 /* ---- operations: one request, retried on the background thread until its outcome is final ---- */
+struct coordinator;
+struct op_call;
 struct op {
     /* set by the caller */
-    int32_t node; /* id, NODE_ANY or NODE_CONTROLLER */
+    int32_t node;                    /* id, NODE_ANY or NODE_CONTROLLER */
+    struct coordinator *coordinator; /* not NULL: to this one instead; outlives the operation */
+    bool once;                       /* a broker's error is final, even one that heals */
+    bool interruptible;              /* cluster_interrupt ends op_run with KAFKA_ERR_WAKEUP */
     int16_t api_key;
     int min_version, max_version; /* -1: the table's */
     const void *request;          /* borrowed until done */
@@ -86,12 +106,15 @@ struct op {
      * (kafka_err_is_retriable, or NOT_CONTROLLER) means: again after a backoff, until the time is
      * over, then that code is the result. */
     kafka_err_t (*handle)(struct op *op, int version, const void *response);
+    /* op_start: called on the background thread when the outcome is there. May free the op. */
+    void (*finished)(struct op *op, kafka_err_t result);
     void *arg;
     /* private */
     struct cluster *cluster;
     struct task task;
     struct timer timer;
-    struct list link;
+    struct list link, wait_link; /* cluster.ops; coordinator.waiters */
+    struct op_call *call;        /* the request under way */
     int64_t deadline_ms;
     int attempts;
     kafka_err_t result;
@@ -99,5 +122,9 @@ struct op {
 };
 /* @thread any but the background thread; @blocks at most timeout_ms (< 0: without limit) */
 kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms);
+/* Without waiting. @thread any */
+void op_start(struct cluster *c, struct op *op, int64_t timeout_ms);
+/* For coordinator.c, on the background thread: try again now. */
+void op_resume(struct op *op);
 
 #endif

@@ -92,12 +92,9 @@ static bool may_create(const struct cluster *c)
             client_conf_bool(c->conf, c->scope, "allow.auto.create.topics"));
 }
 
-static struct topic_meta *follow_locked(struct cluster *c, const char *topic)
+static struct topic_meta *add_topic_locked(struct cluster *c, const char *topic)
 {
-    struct topic_meta *t = find_topic(c, topic);
-    if (t)
-        return t;
-    t = calloc(1, sizeof *t);
+    struct topic_meta *t = calloc(1, sizeof *t);
     if (!t || !(t->name = str_dup(str_of(topic))) ||
         hmap_put(&c->topics, &t->hnode, hash_bytes(topic, strlen(topic))) < 0) {
         if (t)
@@ -105,9 +102,17 @@ static struct topic_meta *follow_locked(struct cluster *c, const char *topic)
         free(t);
         return NULL;
     }
+    t->err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    return t;
+}
+
+static struct topic_meta *follow_locked(struct cluster *c, const char *topic)
+{
+    struct topic_meta *t = find_topic(c, topic);
+    if (t || !(t = add_topic_locked(c, topic)))
+        return t;
     c->unasked++;
     t->create = may_create(c);
-    t->err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
     want_refresh_locked(c);
     return t;
 }
@@ -201,6 +206,40 @@ int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *a
     return n;
 }
 
+int32_t cluster_topic_size(struct cluster *c, const char *topic)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    int32_t n = !t || !t->answered ? -2 : t->err == KAFKA_OK ? t->partitions_n : -1;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+void cluster_follow_all(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (!c->follow_all) {
+        c->follow_all = true;
+        c->unasked++;
+    }
+    want_refresh_locked(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+bool cluster_each_topic(struct cluster *c, void (*each)(void *arg, const char *name, bool internal),
+                        void *arg)
+{
+    pthread_mutex_lock(&c->lock);
+    bool known = c->all_listed;
+    for (struct hnode *n = hmap_first(&c->topics); known && n; n = hmap_next(&c->topics, n)) {
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        if (t->listed)
+            each(arg, t->name, t->internal);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return known;
+}
+
 int32_t cluster_controller(struct cluster *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -249,6 +288,8 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
     bool complete = true;
     pthread_mutex_lock(&c->lock);
     c->controller = m->controller_id;
+    for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n))
+        container_of(n, struct topic_meta, hnode)->listed = false;
     for (int32_t i = 0; i < m->topics.n; i++) {
         const struct metadata_response_topic *from = &m->topics.v[i];
         char name[256];
@@ -257,9 +298,10 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         memcpy(name, from->name.p, (size_t)from->name.len);
         name[from->name.len] = 0;
         struct topic_meta *t = find_topic(c, name);
-        if (!t)
+        if (!t && (!c->all_asked || !(t = add_topic_locked(c, name))))
             continue;
-        t->answered = true;
+        t->answered = t->listed = true;
+        t->internal = from->is_internal;
         t->err = from->error_code;
         if (t->err == KAFKA_OK)
             complete &= take_partitions(t, from);
@@ -269,8 +311,13 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
     }
     for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n)) {
         struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        if (c->all_asked && !t->listed) { /* a list of all does not name what is not there */
+            t->answered = true;
+            t->err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
+        }
         complete &= t->answered || !t->asked;
     }
+    c->all_listed |= c->all_asked;
     *more = c->unasked > 0;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
@@ -309,6 +356,7 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
     req->allow_auto_topic_creation = true;
     pthread_mutex_lock(&c->lock);
     req->topics.v = calloc(c->topics.n + 1, sizeof *req->topics.v);
+    c->all_asked = c->follow_all;
     for (struct hnode *n = hmap_first(&c->topics); req->topics.v && n;
          n = hmap_next(&c->topics, n)) {
         struct topic_meta *t = container_of(n, struct topic_meta, hnode);
@@ -319,6 +367,10 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
     }
     if (req->topics.v)
         c->unasked = 0;
+    if (c->all_asked) {
+        req->topics.n = -1;
+        req->allow_auto_topic_creation = true; /* no topic is named; older versions cannot say no */
+    }
     pthread_mutex_unlock(&c->lock);
     return req->topics.v != NULL;
 }

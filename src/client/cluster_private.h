@@ -14,6 +14,7 @@ struct node {
     int32_t id; /* -1: a bootstrap address */
     char *host;
     int port;
+    char address[272];
     struct peer *peer; /* made when first used */
     int in_flight;
     int failures; /* in a row */
@@ -23,7 +24,8 @@ struct node {
 struct topic_meta {
     struct hnode hnode; /* cluster.topics, by name */
     char *name;
-    bool create;
+    bool create, internal;
+    bool listed;     /* in the last answer about all topics */
     kafka_err_t err; /* KAFKA_OK when known */
     bool asked;      /* some request named it */
     bool answered;   /* some metadata answer named it */
@@ -61,7 +63,9 @@ struct cluster {
     int32_t controller;
     bool refresh_wanted; /* a task is on its way */
     unsigned interrupts;
-    int unasked; /* topics that no request has named yet */
+    bool follow_all, all_listed; /* wanted; some answer listed all since */
+    bool all_asked;              /* by the request under way */
+    int unasked;                 /* topics that no request has named yet */
     struct task refresh_task;
 };
 

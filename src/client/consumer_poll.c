@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "client/cluster_private.h"
 #include "client/consumer_private.h"
+#include "client/group.h"
 
 struct kafka_messages {
     kafka_message_t *v;
@@ -127,6 +128,7 @@ static kafka_err_t take_from(kafka_consumer_t *c, struct cpart *p, kafka_message
             if (!add_message(m, topic, p->partition, head, &r))
                 return KAFKA_ERR_NO_MEMORY;
             p->position = r.offset + 1;
+            p->position_epoch = head->leader_epoch;
         }
         if (rc == 1)
             return KAFKA_OK; /* full */
@@ -186,6 +188,8 @@ static kafka_err_t take_news(kafka_consumer_t *c, kafka_messages_t **out)
         c->woken = false;
         return KAFKA_ERR_WAKEUP;
     }
+    if (c->group && c->group->preparing)
+        return KAFKA_OK; /* what is about to be revoked is at rest */
     if (anything_queued(c)) {
         kafka_messages_t *m = messages_new(c->max_poll_records);
         err = m ? take(c, m) : KAFKA_ERR_NO_MEMORY;
@@ -198,24 +202,57 @@ static kafka_err_t take_news(kafka_consumer_t *c, kafka_messages_t **out)
     if (err == KAFKA_OK) {
         err = c->error;
         c->error = KAFKA_OK;
+        if (err != KAFKA_OK)
+            client_fail(err, "%s", c->error_text);
     }
     return err;
+}
+
+/* Waits for news, until the group has something to do. false: the time is over. */
+static bool wait_for_news(kafka_consumer_t *c, int64_t deadline_ms)
+{
+    int64_t due = group_due_ms(c);
+    if (client_cond_wait(&c->news, &c->lock, due < deadline_ms ? due : deadline_ms))
+        return true;
+    return due < deadline_ms;
+}
+
+static kafka_err_t check_may_poll(kafka_consumer_t *c)
+{
+    if (c->in_callback)
+        return client_fail(KAFKA_ERR_STATE, "poll cannot be called from a callback");
+    if (c->mode == CONSUMER_NONE)
+        return client_fail(KAFKA_ERR_STATE,
+                           "poll: neither subscribed to topics nor assigned partitions");
+    return KAFKA_OK;
+}
+
+static void set_in_poll(kafka_consumer_t *c, bool in)
+{
+    if (!c->group)
+        return;
+    c->group->in_poll = in;
+    c->group->last_poll_ms = client_now_ms();
 }
 
 kafka_err_t kafka_consumer_poll(kafka_consumer_t *c, int64_t timeout_ms, kafka_messages_t **out)
 {
     int64_t deadline = timeout_ms == 0 ? 0 : client_deadline(timeout_ms);
-    kafka_err_t err;
     *out = NULL;
     pthread_mutex_lock(&c->lock);
-    for (;;) {
-        err = take_news(c, out);
+    kafka_err_t err = check_may_poll(c);
+    set_in_poll(c, true);
+    while (err == KAFKA_OK) {
+        if (c->group)
+            err = group_poll(c);
+        if (err == KAFKA_OK)
+            err = take_news(c, out);
         if (c->wants_more)
             fetcher_wake(c); /* before waiting: what is asked for now comes soonest */
-        if (err != KAFKA_OK || *out || timeout_ms == 0 ||
-            !client_cond_wait(&c->news, &c->lock, deadline))
+        if (err != KAFKA_OK || *out || timeout_ms == 0 || !wait_for_news(c, deadline))
             break;
     }
+    set_in_poll(c, false);
     pthread_mutex_unlock(&c->lock);
     return err;
 }

@@ -13,13 +13,17 @@
 #include <stdatomic.h>
 
 #include "base/hmap.h"
+#include "base/java_regex.h"
 #include "client/cluster.h"
 #include "protocol/record_batch.h"
 
+enum consumer_mode { CONSUMER_NONE, CONSUMER_ASSIGN, CONSUMER_TOPICS, CONSUMER_PATTERN };
+
 enum cpart_state {
-    CPART_START, /* no position yet: auto.offset.reset decides */
+    CPART_START, /* no position yet: the group's committed offset, else auto.offset.reset decides */
     CPART_RESET, /* position is being looked up: reset_to */
     CPART_FETCH, /* has a position */
+    CPART_NOWHERE, /* auto.offset.reset=none: poll has told; the application must seek */
 };
 
 /* Where the memory of answers waits to be used again, once its records are read. It may outlive the
@@ -75,9 +79,11 @@ struct cpart {
     enum cpart_state state;
     uint64_t generation;
     int64_t reset_to;
-    int64_t position; /* next record to hand out */
-    int64_t fetch_at; /* next record to ask for */
-    int32_t epoch;    /* leader epoch of the last batch taken */
+    int64_t position;       /* next record to hand out */
+    int32_t position_epoch; /* of the record before it, -1 unknown */
+    int64_t fetch_at;       /* next record to ask for */
+    int64_t end;            /* of what may be read, as the last answer told it; -1 unknown */
+    int32_t epoch;          /* leader epoch of the last batch taken */
     bool paused, busy /* a request is under way */, revoked;
     int attempts;
     int64_t retry_at_ms;
@@ -94,15 +100,27 @@ struct kafka_consumer {
     int32_t fetch_min_bytes, fetch_max_bytes, fetch_max_wait_ms, partition_max_bytes;
     int64_t api_timeout_ms;
     const char *rack;
+    struct group *group; /* NULL without group.id */
 
     pthread_mutex_t lock;
     pthread_cond_t news; /* records, an error, a position, a wakeup */
     struct list parts;
     struct hmap by_name;
+    enum consumer_mode mode;
+    char **topics; /* subscribed to, sorted; with a pattern, those that match */
+    size_t topics_n;
+    struct java_regex pattern;
+    bool pattern_ready; /* topics holds what the pattern matches */
+    bool with_internal; /* a pattern may match internal topics */
+    kafka_rebalance_listener_t listener;
+    char told_member_id[300];
+    bool in_callback; /* the user's thread is inside one */
     uint64_t assigns;
     bool wake_posted, woken;
     bool wants_more;   /* a queue has room that the fetcher does not know of */
     kafka_err_t error; /* to be told by the next poll */
+    char error_text[400];
+    bool stable_offsets; /* the coordinator can wait for transactions to end before it answers */
 
     /* background thread */
     struct task wake_task;
@@ -114,6 +132,20 @@ struct kafka_consumer {
 };
 
 enum { CPART_QUEUE_MAX = 2 }; /* answers kept per partition: one being read, one ahead */
+
+/* consumer.c; lock held */
+bool consumer_is_subscribed(const kafka_consumer_t *c);
+struct cpart *consumer_find_part(kafka_consumer_t *c, const char *topic, int32_t partition);
+/* These and no others; those that stay keep their positions. */
+kafka_err_t consumer_set_parts(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n);
+/* Was kafka_consumer_wakeup called? Once. Takes the lock. */
+bool consumer_take_wakeup(kafka_consumer_t *c);
+
+/* consumer_subscribe.c; lock held */
+bool consumer_wants_topic(const kafka_consumer_t *c, const char *topic);
+void consumer_drop_subscription(kafka_consumer_t *c);
+/* Background thread: what does the pattern match now? */
+void consumer_match_pattern(kafka_consumer_t *c);
 
 /* fetcher.c */
 void fetcher_init(kafka_consumer_t *c);

@@ -1,20 +1,26 @@
 /* fetcher.c - the consumer's background work: finding positions, one Fetch per broker under way,
  * queueing what comes. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "client/committed.h"
 #include "client/consumer_private.h"
+#include "client/group.h"
 #include "protocol/errors.h"
 #include "protocol/msg/fetch.h"
 #include "protocol/msg/list_offsets.h"
+#include "protocol/msg/offset_fetch.h"
 
 enum { LOOK_AGAIN_MS = 100 };
 
-struct fetch_send { /* a Fetch or ListOffsets request under way; counts as the node's one */
+enum send_kind { SEND_FETCH, SEND_LOOKUP /* ListOffsets */, SEND_COMMITTED /* OffsetFetch */ };
+
+struct fetch_send { /* a request under way; a Fetch counts as the node's one */
     struct list link;
     kafka_consumer_t *c;
     struct node *node;
-    bool lookup; /* ListOffsets */
+    enum send_kind kind;
     struct cpart **parts;
     uint64_t *generations;
     int n, cap;
@@ -69,18 +75,18 @@ static bool send_add(struct fetch_send *s, struct cpart *p)
 }
 
 static struct fetch_send *send_for(kafka_consumer_t *c, struct list *sends, struct node *n,
-                                   bool lookup)
+                                   enum send_kind kind)
 {
     list_each (it, sends) {
         struct fetch_send *s = list_entry(it, struct fetch_send, link);
-        if (s->node == n && s->lookup == lookup)
+        if (s->node == n && s->kind == kind)
             return s;
     }
     struct fetch_send *s = calloc(1, sizeof *s);
     if (s) {
         s->c = c;
         s->node = n;
-        s->lookup = lookup;
+        s->kind = kind;
         list_push_back(sends, &s->link);
     }
     return s;
@@ -90,7 +96,7 @@ static bool fetching_from(kafka_consumer_t *c, struct node *n)
 {
     list_each (it, &c->fetches) {
         struct fetch_send *s = list_entry(it, struct fetch_send, link);
-        if (s->node == n && !s->lookup)
+        if (s->node == n && s->kind == SEND_FETCH)
             return true;
     }
     return false;
@@ -99,7 +105,7 @@ static bool fetching_from(kafka_consumer_t *c, struct node *n)
 /* Does the partition want a request now? Lock held. */
 static bool wants(struct cpart *p, int64_t now, int64_t *wait_ms)
 {
-    if (p->busy || p->state == CPART_START)
+    if (p->busy)
         return false;
     if (p->state == CPART_FETCH && (p->paused || p->queue_n >= CPART_QUEUE_MAX))
         return false;
@@ -110,9 +116,26 @@ static bool wants(struct cpart *p, int64_t now, int64_t *wait_ms)
     return true;
 }
 
+/* The group may not be used: told once. */
+static void on_coordinator_error(kafka_consumer_t *c)
+{
+    c->error = c->group->coordinator.err;
+    snprintf(c->error_text, sizeof c->error_text, "group %s: finding its coordinator: %s (%s)",
+             c->group->id, kafka_err_text(c->error), kafka_err_name(c->error));
+    c->group->coordinator.err = KAFKA_OK;
+    pthread_cond_broadcast(&c->news);
+}
+
+/* No position, and nothing says where to begin but auto.offset.reset. */
 static void begin_reset(kafka_consumer_t *c, struct cpart *p)
 {
     if (c->reset_to == 0) {
+        p->state = CPART_NOWHERE;
+        if (c->error == KAFKA_OK)
+            snprintf(c->error_text, sizeof c->error_text,
+                     "%s-%d has no position: nothing is committed, or it is out of range, and "
+                     "auto.offset.reset=none",
+                     p->topic, p->partition);
         c->error = KAFKA_ERR_NO_OFFSET;
         pthread_cond_broadcast(&c->news);
         return;
@@ -121,30 +144,49 @@ static void begin_reset(kafka_consumer_t *c, struct cpart *p)
     p->reset_to = c->reset_to;
 }
 
+/* Whom to ask about a partition. NULL: not known, or not to be asked now. */
+static struct node *find_target(kafka_consumer_t *c, struct cpart *p, bool *unknown)
+{
+    int64_t wait;
+    if (p->state == CPART_START) {
+        struct node *n = coordinator_node(&c->group->coordinator);
+        if (c->group->coordinator.err != KAFKA_OK)
+            on_coordinator_error(c);
+        return n && node_ready(n, &wait) ? n : NULL;
+    }
+    struct node *n = p->leader >= 0 ? cluster_node(c->cluster, p->leader) : NULL;
+    *unknown |= !n;
+    return n && node_ready(n, &wait) ? n : NULL;
+}
+
+static void collect_one(kafka_consumer_t *c, struct cpart *p, int64_t now, struct list *sends,
+                        int64_t *wait_ms, bool *unknown)
+{
+    if (p->state == CPART_START && !c->group)
+        begin_reset(c, p);
+    if (p->state == CPART_NOWHERE || !wants(p, now, wait_ms))
+        return;
+    struct node *n = find_target(c, p, unknown);
+    if (!n) {
+        *wait_ms = *wait_ms < LOOK_AGAIN_MS ? *wait_ms : LOOK_AGAIN_MS;
+        return;
+    }
+    enum send_kind kind = p->state == CPART_START   ? SEND_COMMITTED
+                          : p->state == CPART_RESET ? SEND_LOOKUP
+                                                    : SEND_FETCH;
+    if (kind == SEND_FETCH && fetching_from(c, n))
+        return; /* its answer runs us again */
+    struct fetch_send *s = send_for(c, sends, n, kind);
+    if (s)
+        send_add(s, p);
+}
+
 static void collect(kafka_consumer_t *c, int64_t now, struct list *sends, int64_t *wait_ms)
 {
     bool unknown = false;
     c->wants_more = false;
-    list_each (it, &c->parts) {
-        struct cpart *p = list_entry(it, struct cpart, link);
-        int64_t wait;
-        if (p->state == CPART_START && c->error == KAFKA_OK)
-            begin_reset(c, p);
-        if (!wants(p, now, wait_ms))
-            continue;
-        struct node *n = p->leader >= 0 ? cluster_node(c->cluster, p->leader) : NULL;
-        if (!n || !node_ready(n, &wait)) {
-            unknown |= !n;
-            *wait_ms = *wait_ms < LOOK_AGAIN_MS ? *wait_ms : LOOK_AGAIN_MS;
-            continue;
-        }
-        bool lookup = p->state == CPART_RESET;
-        if (!lookup && fetching_from(c, n))
-            continue; /* its answer runs us again */
-        struct fetch_send *s = send_for(c, sends, n, lookup);
-        if (s)
-            send_add(s, p);
-    }
+    list_each (it, &c->parts)
+        collect_one(c, list_entry(it, struct cpart, link), now, sends, wait_ms, &unknown);
     if (unknown)
         cluster_refresh(c->cluster);
 }
@@ -163,9 +205,11 @@ static void try_later(kafka_consumer_t *c, struct cpart *p)
                      cluster_backoff_ms(c->cluster, p->attempts++);
 }
 
-static void tell_error(kafka_consumer_t *c, kafka_err_t err)
+static void tell_error(kafka_consumer_t *c, struct cpart *p, kafka_err_t err)
 {
     c->error = err;
+    snprintf(c->error_text, sizeof c->error_text, "%s-%d at offset %lld: %s (%s)", p->topic,
+             p->partition, (long long)p->fetch_at, kafka_err_text(err), kafka_err_name(err));
     pthread_cond_broadcast(&c->news);
 }
 
@@ -174,7 +218,7 @@ static void on_part_error(kafka_consumer_t *c, struct cpart *p, kafka_err_t err,
 {
     if (err == KERR_OFFSET_OUT_OF_RANGE) {
         if (p->queue_n == 0 && p->fetch_at == p->position)
-            p->state = CPART_START;
+            begin_reset(c, p);
         else
             try_later(c, p); /* records in the queue come first */
         return;
@@ -183,7 +227,7 @@ static void on_part_error(kafka_consumer_t *c, struct cpart *p, kafka_err_t err,
     if (kafka_err_is_retriable(err) && err != KERR_CORRUPT_MESSAGE)
         *refresh = true;
     else
-        tell_error(c, err);
+        tell_error(c, p, err);
 }
 
 static void end_send(struct fetch_send *s)
@@ -247,6 +291,76 @@ static void on_lookup(void *arg, int status, int version, const void *response)
     finish_send(s, refresh);
 }
 
+/* ---- committed offsets ---- */
+
+struct committed_answer {
+    struct fetch_send *s;
+    int next;
+    bool *seen;
+    bool refresh;
+};
+
+static void on_committed_one(struct fetch_send *s, int i, const struct committed_offset *o)
+{
+    struct cpart *p = s->parts[i];
+    kafka_consumer_t *c = s->c;
+    p->attempts = 0;
+    if (o->offset < 0) {
+        begin_reset(c, p);
+        return;
+    }
+    p->position = p->fetch_at = o->offset;
+    p->position_epoch = o->leader_epoch;
+    p->state = CPART_FETCH;
+    pthread_cond_broadcast(&c->news);
+}
+
+static void take_committed(void *arg, const struct committed_offset *o)
+{
+    struct committed_answer *a = arg;
+    for (int tried = 0; tried < a->s->n; tried++) {
+        int i = (a->next + tried) % a->s->n;
+        struct cpart *p = a->s->parts[i];
+        if (p->partition != o->partition || !str_eqz(o->topic, p->topic))
+            continue;
+        a->next = i + 1;
+        a->seen[i] = true;
+        if (!still_wanted(a->s, i))
+            return;
+        if (o->err != KAFKA_OK)
+            on_part_error(a->s->c, p, o->err, &a->refresh);
+        else
+            on_committed_one(a->s, i, o);
+        return;
+    }
+}
+
+static void on_committed(void *arg, int status, int version, const void *response)
+{
+    struct fetch_send *s = arg;
+    kafka_consumer_t *c = s->c;
+    struct committed_answer a = {s, 0, calloc((size_t)s->n, sizeof *a.seen), false};
+    kafka_err_t err = !a.seen ? KAFKA_ERR_NO_MEMORY : client_err_of_status(status);
+    pthread_mutex_lock(&c->lock);
+    if (err == KAFKA_ERR_UNSUPPORTED && c->stable_offsets) {
+        c->stable_offsets = false; /* a broker before 2.5 */
+        err = KERR_COORDINATOR_LOAD_IN_PROGRESS;
+    }
+    if (err == KAFKA_OK)
+        err = committed_walk(version, response, take_committed, &a);
+    for (int i = 0; i < s->n; i++)
+        if ((!a.seen || !a.seen[i]) && still_wanted(s, i))
+            on_part_error(c, s->parts[i], err != KAFKA_OK ? err : KAFKA_ERR_BAD_RESPONSE,
+                          &a.refresh);
+    pthread_mutex_unlock(&c->lock);
+    free(a.seen);
+    if (coordinator_is_stale(err) && c->group->coordinator.node == s->node)
+        coordinator_forget(&c->group->coordinator);
+    finish_send(s, false);
+}
+
+/* ---- records ---- */
+
 /* Answers list partitions in the order of the request, mostly: looking begins behind the last
  * found.
  */
@@ -296,7 +410,7 @@ static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memo
 {
     struct fetched *f = memory ? fetched_new(memory, r, p->fetch_at) : NULL;
     if (!f) {
-        tell_error(c, KAFKA_ERR_NO_MEMORY);
+        tell_error(c, p, KAFKA_ERR_NO_MEMORY);
         try_later(c, p);
         return;
     }
@@ -304,7 +418,7 @@ static void take_records(kafka_consumer_t *c, struct cpart *p, struct fetch_memo
     if (f->next_offset == p->fetch_at) {
         /* Not one whole batch: damaged, or too large for the limits of a broker before 0.10.1. */
         fetched_unref(f);
-        tell_error(c, how == BATCH_CORRUPT ? KERR_CORRUPT_MESSAGE : KERR_MESSAGE_TOO_LARGE);
+        tell_error(c, p, how == BATCH_CORRUPT ? KERR_CORRUPT_MESSAGE : KERR_MESSAGE_TOO_LARGE);
         try_later(c, p);
         return;
     }
@@ -348,6 +462,8 @@ static void on_fetched(void *arg, int status, int version, const void *response)
             continue;
         }
         p->attempts = 0;
+        p->end = c->read_committed && r->last_stable_offset >= 0 ? r->last_stable_offset
+                                                                 : r->high_watermark;
         if (r->records.len <= 0)
             continue;
         if (!memory)
@@ -412,6 +528,14 @@ static bool fill_fetch(struct fetch_send *s, struct arena *a, struct fetch_reque
     return true;
 }
 
+static bool fill_committed(struct fetch_send *s, struct arena *a, struct offset_fetch_request *req)
+{
+    kafka_topic_partition_t *tps = arena_array(a, kafka_topic_partition_t, (size_t)s->n);
+    for (int i = 0; tps && i < s->n; i++)
+        tps[i] = (kafka_topic_partition_t){s->parts[i]->topic, s->parts[i]->partition};
+    return tps && committed_fill(a, req, s->c->group->id, tps, (size_t)s->n, s->c->stable_offsets);
+}
+
 /* No memory for the request: its partitions try again later. */
 static void fail_send(struct fetch_send *s)
 {
@@ -435,13 +559,19 @@ static void send_off(struct fetch_send *s)
     union {
         struct list_offsets_request lookup;
         struct fetch_request fetch;
+        struct offset_fetch_request committed;
     } req;
     pthread_mutex_lock(&c->lock);
-    bool ok = s->lookup ? fill_lookup(s, &a, &req.lookup) : fill_fetch(s, &a, &req.fetch);
+    bool ok = s->kind == SEND_LOOKUP      ? fill_lookup(s, &a, &req.lookup)
+              : s->kind == SEND_COMMITTED ? fill_committed(s, &a, &req.committed)
+                                          : fill_fetch(s, &a, &req.fetch);
     pthread_mutex_unlock(&c->lock);
     if (!ok)
         ;
-    else if (s->lookup)
+    else if (s->kind == SEND_COMMITTED)
+        ok = node_send(s->node, API_OFFSET_FETCH, 1, COMMITTED_MAX_VERSION, &req.committed, timeout,
+                       true, on_committed, s) == 0;
+    else if (s->kind == SEND_LOOKUP)
         ok = node_send(s->node, API_LIST_OFFSETS, 1, -1, &req.lookup, timeout, true, on_lookup,
                        s) == 0;
     else /* 12 is the last version that names topics by name */
@@ -498,6 +628,9 @@ static void on_metadata(void *arg)
     pthread_mutex_lock(&c->lock);
     list_each (it, &c->parts)
         cpart_find_leader(c, list_entry(it, struct cpart, link));
+    consumer_match_pattern(c);
+    if (c->group)
+        group_on_metadata(c->group);
     pthread_mutex_unlock(&c->lock);
     fetcher_run(c);
 }

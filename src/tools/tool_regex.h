@@ -1,14 +1,14 @@
-/* tool_regex.h - patterns of topic names as Kafka's tools take them: Java's regular expressions,
- * the whole name must match; in lists a comma stands for `|`. Read by regcomp: what Java has beyond
- * POSIX is translated where there is a like (\d \w (?: and lazy quantifiers), else refused. */
+/* tool_regex.h - patterns of topic names as Kafka's tools take them (base/java_regex.h); a bad one
+ * ends the process. */
 #ifndef TOOLS_TOOL_REGEX_H
 #define TOOLS_TOOL_REGEX_H
 
-#include <regex.h>
 #include <stdbool.h>
 
+#include "base/java_regex.h"
+
 struct tool_regex {
-    regex_t re;
+    struct java_regex re;
 };
 
 /* Ends the process with a line when the pattern is not one. commas: a comma means `|`; blanks and
