@@ -27,5 +27,12 @@ class Client:
 _CLIENTS = (
     Client("kafka-clients-3.9", "Apache kafka-clients", lambda: prepare.java("3.9.2"), ["group-consumer-protocol"]),
     Client("kafka-clients-4.4", "Apache kafka-clients", lambda: prepare.java("4.4.0"), ["admin-configs-legacy"]),
+    Client("confluent-kafka", "confluent-kafka (librdkafka)", lambda: prepare.python("confluent-kafka", "2.16.1", "confluent.py"),
+           ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-producers", "admin-quotas"]),
+    Client("kafka-python", "kafka-python", lambda: prepare.python("kafka-python[snappy,lz4,zstd]", "3.0.12", "kafkapython.py"),
+           ["admin-acls", "admin-quotas", "group-consumer-protocol"]),
+    Client("aiokafka", "aiokafka", lambda: prepare.python("aiokafka[snappy,lz4,zstd]", "0.14.0", "aio.py"),
+           ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-acls", "admin-producers",
+            "admin-list-offsets", "admin-quotas", "group-cooperative", "group-consumer-protocol"]),
 )
 NAMES = {c.name: c for c in _CLIENTS}
