@@ -46,14 +46,27 @@ static void drop_seen(struct admission *a, struct ip_seen *s)
     free(s);
 }
 
+static void free_listener(struct admission_listener *l)
+{
+    rate_free(&l->rate);
+    free(l->name);
+    free(l);
+}
+
+void admission_listener_free(struct admission *a, struct admission_listener *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&a->lock);
+    list_remove(&l->link);
+    pthread_mutex_unlock(&a->lock);
+    free_listener(l);
+}
+
 void admission_free(struct admission *a)
 {
-    for (struct list *at; (at = list_pop(&a->listeners));) {
-        struct admission_listener *l = list_entry(at, struct admission_listener, link);
-        rate_free(&l->rate);
-        free(l->name);
-        free(l);
-    }
+    for (struct list *at; (at = list_pop(&a->listeners));)
+        free_listener(list_entry(at, struct admission_listener, link));
     for (struct hnode *h; (h = hmap_first(&a->ip_rates));) {
         hmap_remove(&a->ip_rates, h);
         free(hmap_entry(h, struct ip_rate, node));

@@ -49,8 +49,10 @@ void admission_free(struct admission *a);
 int admission_set(struct admission *a, const struct net_admission *limits);
 /* `ip` NULL = the default. INFINITY = none. 0 or -ENOMEM. */
 int admission_set_ip_rate(struct admission *a, const struct in6_addr *ip, double rate);
-/* Called once for each listener before it accepts. Returns borrowed, NULL without memory. */
+/* Called once for each listener before it accepts. Returns owned, NULL without memory. What is
+ * left at the end goes with `a`. */
 struct admission_listener *admission_listener_new(struct admission *a, const char *name);
+void admission_listener_free(struct admission *a, struct admission_listener *l); /* NULL is fine */
 
 /* May one more be accepted, with so many open on this listener and on all? */
 bool admission_slot_free(struct admission *a, const struct admission_listener *l, int on_listener,

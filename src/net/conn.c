@@ -57,6 +57,7 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
     list_init(&c->hungry);
     net_server_ref(s);
     atomic_fetch_add(&s->connections, 1);
+    listener_ref(listener);
     atomic_fetch_add(&listener->connections, 1);
     return c;
 }
@@ -71,6 +72,7 @@ void conn_unref(struct conn *c)
     if (--c->refs > 0)
         return;
     struct net_server *s = c->shard->server;
+    listener_unref(c->listener);
     free(c);
     net_server_unref(s);
 }
@@ -154,6 +156,27 @@ void conn_read_no_more(struct conn *c)
     conn_drop_input(c);
     if (c->state == CONN_OPEN)
         c->state = CONN_ENDING;
+}
+
+static bool waits_long(const struct conn *c)
+{
+    list_each (at, &c->requests) {
+        const struct net_request *r = list_entry(at, struct net_request, link);
+        if (r->state == REQUEST_IN_WORK && r->aborted)
+            return true;
+    }
+    return false;
+}
+
+void conn_end(struct conn *c)
+{
+    static const char why[] = "its listener is no more";
+    if (waits_long(c)) {
+        conn_close(c, LOGLINE_DEBUG, why);
+        return;
+    }
+    conn_read_no_more(c);
+    conn_settle(c);
 }
 
 /* ---- what the loop waits for ---- */

@@ -49,6 +49,7 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
         return -ENOMEM;
     list_init(&l->link);
     l->server = s;
+    atomic_init(&l->refs, 1);
     l->fd = l->reserve_fd = -1;
     timer_init(&l->backoff, on_backoff);
     int err = -ENOMEM;
@@ -58,11 +59,10 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
         goto fail;
     l->fd = err;
     take_reserve(l);
-    list_push_back(&s->listeners, &l->link);
     *out = l;
     return 0;
 fail:
-    listener_free(l);
+    listener_unref(l);
     return err;
 }
 
@@ -75,10 +75,18 @@ static void close_fds(struct listener *l)
     l->fd = l->reserve_fd = -1;
 }
 
-void listener_free(struct listener *l)
+void listener_ref(struct listener *l)
 {
+    atomic_fetch_add(&l->refs, 1);
+}
+
+void listener_unref(struct listener *l)
+{
+    if (atomic_fetch_sub(&l->refs, 1) > 1)
+        return;
     list_remove(&l->link);
     close_fds(l);
+    admission_listener_free(&l->server->admission, l->limits);
     free(l->name);
     free(l);
 }
@@ -263,6 +271,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 void listener_begin(struct listener *l)
 {
+    if (l->has_poll)
+        return;
     int err = uv_poll_init(reactor_loop(l->server->shards[0].reactor), &l->poll, l->fd);
     if (err) {
         say(l, LOGLINE_ERROR, "cannot accept connections", uv_strerror(err));
@@ -290,6 +300,51 @@ static void on_closed(uv_handle_t *h)
 {
     struct listener *l = h->data;
     count_down(l->server);
+}
+
+static void on_removed(uv_handle_t *h)
+{
+    struct listener *l = h->data;
+    struct net_server *s = l->server;
+    listener_unref(l);
+    net_server_unref(s);
+}
+
+static void sweep_on(struct listener *l, int shard)
+{
+    l->sweep_at = shard;
+    executor_post(shard_executor(&l->server->shards[shard]), &l->sweep);
+}
+
+/* From shard to shard; behind the connections that were dealt to each. */
+static void on_sweep(struct task *t)
+{
+    struct listener *l = container_of(t, struct listener, sweep);
+    struct net_server *s = l->server;
+    shard_end_listener(&s->shards[l->sweep_at], l);
+    if (l->sweep_at + 1 < s->shards_n) {
+        sweep_on(l, l->sweep_at + 1);
+        return;
+    }
+    listener_unref(l);
+    net_server_unref(s);
+}
+
+void listener_remove(struct listener *l)
+{
+    struct net_server *s = l->server;
+    list_remove(&l->link);
+    executor_timer_stop(executor_of(l), &l->backoff);
+    net_server_ref(s);
+    if (l->has_poll) {
+        net_server_ref(s);
+        listener_ref(l);
+        l->has_poll = l->polling = false;
+        uv_close((uv_handle_t *)&l->poll, on_removed);
+    }
+    close_fds(l);
+    task_init(&l->sweep, on_sweep);
+    sweep_on(l, 0); /* with the server's reference */
 }
 
 void listener_close(struct listener *l)

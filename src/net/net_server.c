@@ -37,18 +37,11 @@ static struct executor *reactor_0(struct net_server *s)
 
 /* ---- tasks on reactor 0 ---- */
 
-static void on_accept_all(struct task *t)
-{
-    struct net_server *s = container_of(t, struct net_server, accept_all);
-    list_each (it, &s->listeners)
-        listener_begin(list_entry(it, struct listener, link));
-    net_server_unref(s);
-}
-
 static void on_close_all(struct task *t)
 {
     struct net_server *s = container_of(t, struct net_server, close_all);
     held_socks_end(&s->held);
+    s->ended = true;
     s->listeners_open = 1; /* this loop itself, so that the count cannot end early */
     list_each (it, &s->listeners) {
         s->listeners_open++;
@@ -162,7 +155,6 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     held_socks_init(&s->held, reactor_0(s));
     task_init(&s->shed, on_shed);
     atomic_init(&s->refs, 1);
-    task_init(&s->accept_all, on_accept_all);
     task_init(&s->close_all, on_close_all);
     task_init(&s->accept_resume, on_accept_resume);
     sem_init(&s->done, 0, 0);
@@ -182,7 +174,7 @@ void net_server_unref(struct net_server *s)
     if (atomic_fetch_sub(&s->refs, 1) > 1)
         return;
     while (!list_empty(&s->listeners))
-        listener_free(list_entry(s->listeners.next, struct listener, link));
+        listener_unref(list_entry(s->listeners.next, struct listener, link));
     for (int i = 0; i < s->shards_n; i++)
         shard_free(&s->shards[i]);
     free(s->shards);
@@ -190,21 +182,6 @@ void net_server_unref(struct net_server *s)
     admission_free(&s->admission);
     sem_destroy(&s->done);
     free(s);
-}
-
-int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
-                      int *bound_port)
-{
-    struct listener *l;
-    int err = listener_new(s, listener_name, host, port, &l);
-    if (!err)
-        *bound_port = sock_bound_port(l->fd);
-    return err;
-}
-
-void net_server_accept(struct net_server *s)
-{
-    post_to_reactor_0(s, &s->accept_all);
 }
 
 static void wait_done(struct net_server *s)

@@ -239,6 +239,21 @@ void shard_stop(struct net_shard *sh)
     executor_post(shard_executor(sh), &sh->stop);
 }
 
+void shard_end_listener(struct net_shard *sh, const struct listener *l)
+{
+    struct list all = LIST_INIT(all);
+    list_splice(&all, &sh->conns);
+    while (!list_empty(&all)) {
+        struct conn *c = list_entry(all.next, struct conn, lru);
+        list_remove(&c->lru);
+        list_push_back(&sh->conns, &c->lru);
+        if (c->listener == l)
+            conn_end(c);
+    }
+    if (!list_empty(&sh->conns) && !timer_armed(&sh->idle) && sh->server->limits.max_idle_ms > 0)
+        executor_timer_start(shard_executor(sh), &sh->idle, 0); /* it stopped while they were out */
+}
+
 static void on_stop(struct task *t)
 {
     struct net_shard *sh = container_of(t, struct net_shard, stop);

@@ -150,12 +150,19 @@ struct net_server; /* all listeners and connections of a broker */
 int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
                    const struct conn_handler *handler, struct net_server **out);
 /* Binds and listens. host "" or "0.0.0.0" = all addresses. port 0 takes a free one; *bound_port
- * tells. Accepting begins with net_server_accept; clients wait until then. 0 or -errno (EADDRINUSE,
- * EADDRNOTAVAIL for an unknown host, ...). @blocks on looking a host name up */
+ * tells. Accepting begins with the next net_server_accept; clients wait until then. 0 or -errno
+ * (EADDRINUSE, EADDRNOTAVAIL for an unknown host, ESHUTDOWN, ...). @blocks on looking a host name
+ * up. @thread any but a reactor, one at a time */
 int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
                       int *bound_port);
-/* Once, after all listeners. */
+/* The listener's port is free when this returns, and its connections end: those that wait for
+ * something at once, the others when requests in work are answered. 0, -ENOENT, -ESHUTDOWN.
+ * @thread as net_server_listen */
+int net_server_unlisten(struct net_server *s, const char *listener_name);
+/* After all listeners, and again after more of them. @thread as net_server_listen */
 void net_server_accept(struct net_server *s);
+/* Could the address be bound now? 0 or -errno. @blocks @thread any */
+int net_can_listen(const char *host, int port);
 /* Takes the place of the limits of net_server_new and of earlier calls; listeners made later have
  * no limit of their own. All copied. 0 or -ENOMEM (then nothing has changed). @thread any */
 int net_server_set_admission(struct net_server *s, const struct net_admission *limits);

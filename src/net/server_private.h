@@ -1,6 +1,7 @@
 /* server_private.h - the parts of a net_server, shared by the files that make it.
  *
  *   net_server.c   building, limits, graceful stop
+ *   listeners.c    those of a server, added and removed while it runs
  *   listener.c     accepting and dealing out
  *   admission.c    which new connections are let in, and when
  *   held_socks.c   refused ones whose closing is put off
@@ -66,10 +67,11 @@ struct net_server {
 
     /* the owner's */
     bool stopped;
-    int64_t grace_ms;                  /* set before the shards are told to stop */
-    sem_t done;                        /* listeners closed; each shard drained */
-    struct task accept_all, close_all; /* posted once each */
-    int listeners_open;                /* reactor 0's: handles not yet closed */
+    int64_t grace_ms;      /* set before the shards are told to stop */
+    sem_t done;            /* listeners closed; each shard drained */
+    struct task close_all; /* posted once */
+    int listeners_open;    /* reactor 0's: handles not yet closed */
+    bool ended;            /* reactor 0's: there will be no more listeners */
     int shards_n;
     struct net_shard *shards;
 };
@@ -80,8 +82,10 @@ void net_server_unref(struct net_server *s); /* the last one frees. @thread any 
 /* ---- listener ---- */
 
 struct listener {
-    struct list link; /* in the server */
+    struct list link; /* in the server; not when it was removed */
     struct net_server *server;
+    atomic_int
+        refs; /* the server or the poll handle of a removed one, each connection, the sweep */
     struct admission_listener *limits;
     atomic_int connections; /* accepted and not closed */
     bool counted;           /* the next one is in the rates already */
@@ -92,15 +96,20 @@ struct listener {
     bool has_poll, polling;
     bool told;            /* of running out; once until an accept succeeds */
     struct timer backoff; /* goes on after an error */
+    struct task sweep;    /* ends its connections, shard by shard, when it was removed */
+    int sweep_at;
 };
 
-/* Binds. *out is linked into the server. */
+/* Binds. *out is not in the server's list yet. */
 int listener_new(struct net_server *s, const char *name, const char *host, int port,
                  struct listener **out);
-void listener_free(struct listener *l); /* closed, or never begun */
+void listener_ref(struct listener *l);
+void listener_unref(struct listener *l); /* the last one, when it is closed or never began */
 /* The rest on reactor 0. */
 void listener_begin(struct listener *l);
 void listener_close(struct listener *l); /* then posts nothing; counts listeners_open down */
+/* Off the list: closes, and ends its connections. */
+void listener_remove(struct listener *l);
 void listener_resume(struct listener *l);
 /* There may be slots again. @thread any */
 void listeners_slot_free(struct net_server *s);
@@ -139,6 +148,8 @@ void shard_remove(struct net_shard *sh, struct conn *c);
 void shard_handle_closed(struct net_shard *sh);
 /* Closes those that were idle longest and may be closed for others, while there are too many. */
 void shard_shed(struct net_shard *sh);
+/* Ends the connections of a listener that was removed. */
+void shard_end_listener(struct net_shard *sh, const struct listener *l);
 /* Gives the connection a turn (conn_take_turn) in the loop's next round. */
 void shard_schedule(struct net_shard *sh, struct conn *c);
 /* Counts n bytes of frames; false when the limit is reached: the connection then waits on `hungry`
@@ -207,6 +218,8 @@ void conn_close_errno(struct conn *c, int err);
 /* Drops what is there of input; closes (conn_settle) as soon as the answers to requests in work are
  * out. */
 void conn_read_no_more(struct conn *c);
+/* As that, but closes at once when a request waits for something that may take long. */
+void conn_end(struct conn *c);
 /* What the last thing that happened allows: sends, ends, sets the poll's events. Call it last. */
 void conn_settle(struct conn *c);
 /* Something that held reading back may be over. */
