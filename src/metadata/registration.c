@@ -304,17 +304,66 @@ static void run_done(void *arg, int status, int64_t epoch)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* The status. */
+static int wait_run(struct run_wait *w)
+{
+    pthread_mutex_lock(&w->lock);
+    while (!w->over)
+        pthread_cond_wait(&w->cond, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    return w->status;
+}
+
 int broker_registrar_run(struct broker_registrar *g, int64_t *epoch)
 {
     struct run_wait w = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, -1};
     broker_registrar_register(g, run_done, &w); /* only posts: the steps run on the executor */
-    pthread_mutex_lock(&w.lock);
-    while (!w.over)
-        pthread_cond_wait(&w.cond, &w.lock);
-    pthread_mutex_unlock(&w.lock);
+    int status = wait_run(&w);
     if (epoch)
         *epoch = w.epoch;
-    return w.status;
+    return status;
+}
+
+struct update {
+    struct task task;
+    struct broker_registrar *g;
+    const struct broker_info *self;
+    struct run_wait wait;
+    struct bytes data;
+};
+
+/* What was said before stays in the arena: a registration under way may still send it. */
+static void update_on_executor(struct task *t)
+{
+    struct update *u = container_of(t, struct update, task);
+    struct broker_registrar *g = u->g;
+    struct broker_info before = g->self;
+    int err = copy_self(g, u->self);
+    struct bytes data =
+        err ? BYTES_NULL
+            : znode_broker_encode(&g->self, g->o.jmx_port, clock_wall_ms(g->o.clock), &g->arena);
+    if (data.p)
+        u->data = g->data = data;
+    else
+        g->self = before;
+    run_done(&u->wait, data.p ? 0 : -ENOMEM, -1);
+}
+
+int broker_registrar_update(struct broker_registrar *g, const struct broker_info *self)
+{
+    struct update u = {.g = g,
+                       .self = self,
+                       .wait = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, -1}};
+    task_init(&u.task, update_on_executor);
+    executor_post(g->o.ex, &u.task);
+    int rc = wait_run(&u.wait);
+    if (rc)
+        return rc;
+    struct store_op op = store_op_set(g->path, u.data, STORE_ANY_VERSION);
+    struct store_request r = {.ops = &op, .ops_n = 1};
+    rc = store_run(g->o.store, &r);
+    store_request_clear(&r);
+    return rc == -ENOENT ? 0 : rc;
 }
 
 int64_t broker_registrar_epoch(const struct broker_registrar *g)

@@ -4,7 +4,7 @@
  * If the node is there already: owned by the present session, an answer had got lost and it is
  * ours; by an earlier session of this process, it is replaced; by anyone else (the predecessor's
  * session has not timed out yet, or another broker has this id), it is waited for, up to wait_ms.
- * THREADS  all on the executor, but broker_registrar_epoch and broker_registrar_run. */
+ * THREADS  all on the executor, but broker_registrar_epoch, _run and _update. */
 #ifndef METADATA_REGISTRATION_H
 #define METADATA_REGISTRATION_H
 
@@ -35,6 +35,9 @@ void broker_registrar_register(struct broker_registrar *r,
                                void (*done)(void *arg, int status, int64_t epoch), void *arg);
 /* The same, waiting; `epoch` may be NULL. Not on the executor. @blocks */
 int broker_registrar_run(struct broker_registrar *r, int64_t *epoch);
+/* Other endpoints: the node is changed now, and has them whenever it is made again. 0 or -errno (a
+ * node that is not there is no error: it comes with them). Not on the executor. @blocks */
+int broker_registrar_update(struct broker_registrar *r, const struct broker_info *self);
 /* Of the latest registration; -1 before the first. @thread any */
 int64_t broker_registrar_epoch(const struct broker_registrar *r);
 

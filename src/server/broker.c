@@ -8,14 +8,6 @@
 #include "server/broker_private.h"
 #include "server/dynamic_config.h"
 
-int broker_port(const struct broker *b, const char *listener)
-{
-    for (int i = 0; i < b->config->listeners_n; i++)
-        if (strcmp(b->config->listeners[i].name, listener) == 0)
-            return b->ports[i];
-    return -1;
-}
-
 int32_t broker_id(const struct broker *b)
 {
     return b->id;

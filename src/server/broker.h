@@ -40,7 +40,6 @@ int broker_check_supported(const struct config *config, char *err, size_t err_n)
 /* Called (any thread, once) when the broker cannot go on: no log dir left, metadata journal failed.
  */
 void broker_on_fatal(struct broker *b, void (*cb)(void *arg, const char *why), void *arg);
-int broker_port(const struct broker *b, const char *listener); /* bound port */
 
 /* For handlers. All borrowed. */
 int32_t broker_id(const struct broker *b);

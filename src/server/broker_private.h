@@ -14,6 +14,7 @@
 #include "metadata/registration.h"
 #include "metadata/topic_configs.h"
 #include "net/remote.h"
+#include "net/server_conn.h"
 #include "replica/log_mover.h"
 #include "server/broker.h"
 #include "server/upkeep.h"
@@ -51,12 +52,19 @@ struct broker {
     struct reactor_pool *reactors;
     struct conn_handler conn_handler;
     struct net_server *net;
-    int *ports; /* bound, by config->listeners */
     struct broker_registrar *registrar;
     struct controller *controller;
     struct upkeep *upkeep;
     bool upkeep_runs;
     struct log_mover *mover;
+
+    /* Over every change of listeners; taken before `lock`. net is NULL under it before the first
+     * and after the last. */
+    pthread_mutex_t listeners_lock;
+    struct bound_listener *bound; /* broker_listeners.c */
+    int bound_n;
+    bool listening;          /* clients are let in */
+    uint64_t endpoints_told; /* what was registered, as a hash */
 
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -85,6 +93,21 @@ int broker_make_mover(struct broker *b, char *err, size_t err_n);
 int broker_make_cleaner(struct broker *b, char *err, size_t err_n);
 /* Other settings are in force. 0 or -errno. @blocks */
 int broker_cleaner_changed(struct broker *b, const struct config *old, const struct config *now);
+
+/* ---- broker_listeners.c ---- */
+/* Makes the network and binds; nobody is let in yet. */
+int broker_bind_listeners(struct broker *b, char *err, size_t err_n);
+void broker_accept(struct broker *b);
+/* Other settings are in force: listeners come and go, limits change, the registration follows. 0 or
+ * -errno, after as much as could be done. @blocks */
+int broker_listeners_apply(struct broker *b, const struct config *now);
+int broker_limit_ip(struct broker *b, const struct in6_addr *ip, double rate);
+/* Advertised endpoints, which borrow from `c`; room for c->listeners_n. Returns how many. */
+int broker_endpoints(struct broker *b, const struct config *c, struct endpoint *out);
+/* Listeners change no more. Returns owned; NULL. */
+struct net_server *broker_take_net(struct broker *b);
+void broker_listeners_free(struct broker *b);
+
 /* Takes down what has been made; frees. @blocks */
 void broker_take_down(struct broker *b);
 

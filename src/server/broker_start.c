@@ -13,12 +13,10 @@
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/client_quotas.h"
-#include "server/conn_limits.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
 #include "server/entity_configs.h"
 #include "server/fetch_session.h"
-#include "server/request.h"
 
 static int fail(char *err, size_t err_n, int rc, const char *what)
 {
@@ -231,70 +229,7 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
     return rc ? fail(err, err_n, rc, "cannot make the topic administration") : 0;
 }
 
-/* ---- network ---- */
-
-static void on_request(void *arg, struct net_request *net)
-{
-    request_dispatch(arg, net);
-}
-
-static int bind_listeners(struct broker *b, char *err, size_t err_n)
-{
-    const struct config *c = b->config;
-    struct net_limits limits = conn_limits_fixed(c);
-    b->conn_handler = (struct conn_handler){.request = on_request, .arg = b};
-    b->ports = calloc((size_t)c->listeners_n, sizeof(*b->ports));
-    int rc = b->ports ? reactor_pool_start((int)config_int(c, "num.network.threads"), &b->reactors)
-                      : -ENOMEM;
-    if (!rc)
-        rc = net_server_new(b->reactors, &limits, &b->conn_handler, &b->net);
-    if (rc)
-        return fail(err, err_n, rc, "cannot start the network threads");
-    for (int i = 0; i < c->listeners_n; i++) {
-        const struct listener_config *l = &c->listeners[i];
-        rc = net_server_listen(b->net, l->name, l->host, l->port, &b->ports[i]);
-        if (rc) {
-            snprintf(err, err_n,
-                     "listeners: cannot bind %s://%s:%d: %s; must be a free port of an "
-                     "address of this machine",
-                     l->name, l->host, l->port, strerror(-rc));
-            return rc;
-        }
-    }
-    const struct config *now = dynamic_config_ref(b->dynamic);
-    rc = conn_limits_apply(now, b->net);
-    config_unref(now);
-    return rc ? fail(err, err_n, rc, "cannot limit connections") : 0;
-}
-
-static void accept_connections(struct broker *b)
-{
-    const struct config *c = b->config;
-    net_server_accept(b->net);
-    for (int i = 0; i < c->listeners_n; i++) {
-        const struct listener_config *l = &c->listeners[i];
-        bool v6 = strchr(l->host, ':') != NULL;
-        say_info("SocketServer", "listening on %s://%s%s%s:%d", l->name, v6 ? "[" : "", l->host,
-                 v6 ? "]" : "", b->ports[i]);
-    }
-}
-
 /* ---- membership ---- */
-
-static int fill_endpoints(const struct broker *b, struct endpoint *out)
-{
-    int n = 0;
-    for (int i = 0; i < b->config->listeners_n; i++) {
-        const struct listener_config *l = &b->config->listeners[i];
-        if (l->advertised_host)
-            out[n++] =
-                (struct endpoint){.listener = str_of(l->name),
-                                  .host = str_of(l->advertised_host),
-                                  .port = l->advertised_port ? l->advertised_port : b->ports[i],
-                                  .security_protocol = l->security_protocol};
-    }
-    return n;
-}
 
 /* Requests that are meant for an earlier life of this broker carry a smaller one. */
 static void epoch_known(void *arg, int64_t epoch)
@@ -305,13 +240,16 @@ static void epoch_known(void *arg, int64_t epoch)
 
 static int register_broker(struct broker *b, char *err, size_t err_n)
 {
-    struct endpoint *endpoints = calloc((size_t)b->config->listeners_n, sizeof(*endpoints));
-    if (!endpoints)
+    const struct config *now = dynamic_config_ref(b->dynamic);
+    struct endpoint *endpoints = calloc((size_t)now->listeners_n, sizeof(*endpoints));
+    if (!endpoints) {
+        config_unref(now);
         return fail(err, err_n, -ENOMEM, "cannot register");
+    }
     struct broker_info self = {.id = b->id,
                                .rack = str_of(config_string(b->config, "broker.rack")),
                                .endpoints = endpoints,
-                               .endpoints_n = fill_endpoints(b, endpoints)};
+                               .endpoints_n = broker_endpoints(b, now, endpoints)};
     struct broker_registrar_options o = {.store = b->store,
                                          .ex = uv_executor_ex(b->controller_ex),
                                          .clock = b->clock,
@@ -323,6 +261,7 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
                                          .arg = b};
     int rc = broker_registrar_new(&o, &b->registrar);
     free(endpoints);
+    config_unref(now);
     if (!rc)
         rc = broker_registrar_run(b->registrar, NULL);
     return rc ? fail(err, err_n, rc, "cannot register the broker") : 0;
@@ -393,6 +332,7 @@ static struct broker *broker_new(struct config *config)
     b->clock = clock_real();
     b->id = config->broker_id;
     b->meta_lock_fd = -1;
+    pthread_mutex_init(&b->listeners_lock, NULL);
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->cond, NULL);
     return b;
@@ -406,10 +346,10 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,  start_threads,       broker_find_identity, load_settings,
-        load_logs,        broker_make_cleaner, make_replicas,        broker_groups_start,
-        make_admin,       bind_listeners,      load_quotas,          register_broker,
-        start_controller, broker_start_upkeep, broker_start_cleaner, broker_make_mover,
+        check_supported,  start_threads,         broker_find_identity, load_settings,
+        load_logs,        broker_make_cleaner,   make_replicas,        broker_groups_start,
+        make_admin,       broker_bind_listeners, load_quotas,          register_broker,
+        start_controller, broker_start_upkeep,   broker_start_cleaner, broker_make_mover,
     };
     *out = NULL;
     struct broker *b = broker_new(config);
@@ -422,7 +362,7 @@ int broker_start(struct config *config, struct broker **out, char *err, size_t e
         broker_take_down(b);
         return rc;
     }
-    accept_connections(b);
+    broker_accept(b);
     char component[32];
     snprintf(component, sizeof(component), "KafkaServer id=%d", b->id);
     say_info(component, "started");

@@ -25,10 +25,11 @@ static void await_async(struct broker *b)
 /* Requests are answered while all that answers them still works. */
 static void stop_network(struct broker *b)
 {
-    if (b->net)
-        net_server_stop(b->net, GRACE_MS);
+    struct net_server *net = broker_take_net(b);
+    if (net)
+        net_server_stop(net, GRACE_MS);
     await_async(b);
-    net_server_free(b->net);
+    net_server_free(net);
     if (b->reactors)
         reactor_pool_stop(b->reactors);
 }
@@ -143,8 +144,9 @@ static void free_parts(struct broker *b)
         fs_unlock(b->meta_lock_path, b->meta_lock_fd);
     free(b->meta_lock_path);
     free(b->cluster_id);
-    free(b->ports);
+    broker_listeners_free(b);
     config_free(b->config);
+    pthread_mutex_destroy(&b->listeners_lock);
     pthread_mutex_destroy(&b->lock);
     pthread_cond_destroy(&b->cond);
     free(b);

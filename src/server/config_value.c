@@ -249,15 +249,32 @@ const char *config_throttled_replicas_problem(const char *value)
     return NULL;
 }
 
+static bool is_host_char(char c)
+{
+    return isalnum((unsigned char)c) || (c && strchr("-%._:", c));
+}
+
+static bool is_host_count(struct str e)
+{
+    int32_t colon = e.len - 1;
+    int64_t count = 0, digit = 1;
+    for (; colon >= 0 && isdigit((unsigned char)e.p[colon]) && count <= INT32_MAX; colon--) {
+        count += (e.p[colon] - '0') * digit;
+        digit *= 10;
+    }
+    if (colon <= 0 || colon == e.len - 1 || e.p[colon] != ':' || count > INT32_MAX)
+        return false;
+    for (int32_t i = 0; i < colon; i++)
+        if (!is_host_char(e.p[i]))
+            return false;
+    return true;
+}
+
 const char *config_host_counts_problem(const char *value)
 {
     struct str e;
-    for (const char *at = value; config_list_next(&at, &e);) {
-        int32_t colon = e.len - 1;
-        while (colon >= 0 && isdigit((unsigned char)e.p[colon]))
-            colon--;
-        if (colon <= 0 || colon == e.len - 1 || e.p[colon] != ':')
+    for (const char *at = value; config_list_next(&at, &e);)
+        if (!is_host_count(e))
             return "a list of host:count pairs";
-    }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/logline.h"
 #include "server/config_value.h"
@@ -16,6 +17,8 @@ static const char component[] = "DynamicConfig";
 struct dynamic_config {
     pthread_mutex_t lock;
     const struct config *now;
+    char *(*check)(void *arg, const struct config *now, const struct config *then);
+    void *check_arg;
 };
 
 struct dynamic_config *dynamic_config_new(const struct config *start)
@@ -35,6 +38,15 @@ void dynamic_config_free(struct dynamic_config *d)
     config_unref(d->now);
     pthread_mutex_destroy(&d->lock);
     free(d);
+}
+
+void dynamic_config_set_check(struct dynamic_config *d,
+                              char *(*check)(void *arg, const struct config *now,
+                                             const struct config *then),
+                              void *arg)
+{
+    d->check = check;
+    d->check_arg = arg;
 }
 
 const struct config *dynamic_config_ref(struct dynamic_config *d)
@@ -83,9 +95,7 @@ static bool is_cluster_wide_listener_key(const char *name)
 /* What this version changes at a start only. */
 static bool is_fixed_here(const char *name)
 {
-    static const char *const names[] = {"advertised.listeners", "listener.security.protocol.map",
-                                        "listeners", "num.network.threads", NULL};
-    return among(name, names);
+    return strcmp(name, "num.network.threads") == 0;
 }
 
 /* In order of being told; a key that fits several is told of the first. */
@@ -185,6 +195,76 @@ static char *thread_problem(const struct config *now, const struct config *then)
     return text;
 }
 
+static const struct listener_config *listener_named(const struct config *c, const char *name,
+                                                    size_t len)
+{
+    for (int i = 0; i < c->listeners_n; i++)
+        if (strlen(c->listeners[i].name) == len &&
+            strncasecmp(c->listeners[i].name, name, len) == 0)
+            return &c->listeners[i];
+    return NULL;
+}
+
+/* A key of a listener that is and stays there, which only a new listener would take up. Its
+ * listener's name, or NULL. */
+static const char *fixed_listener(const struct config *now, const struct config *then,
+                                  const char *key)
+{
+    static const char prefix[] = "listener.name.";
+    bool listener;
+    const struct config_row *row = config_row_of(key, &listener);
+    if (!row || !listener || is_per_listener(row->name) || is_cluster_wide_listener_key(row->name))
+        return NULL;
+    const char *name = key + strlen(prefix);
+    size_t len = strcspn(name, ".");
+    const struct listener_config *l = listener_named(now, name, len);
+    return l && listener_named(then, name, len) ? l->name : NULL;
+}
+
+/* Is there a key of `a` that `b` does not have, or has with another value, and must not? */
+static const char *changed_listener(const struct config *now, const struct config *then,
+                                    const struct props *a, const struct props *b)
+{
+    for (size_t i = 0; i < props_count(a); i++) {
+        const char *key, *value;
+        props_at(a, i, &key, &value);
+        const char *other = props_get(b, key);
+        const char *name =
+            other && strcmp(other, value) == 0 ? NULL : fixed_listener(now, then, key);
+        if (name)
+            return name;
+    }
+    return NULL;
+}
+
+/* What cannot change of a listener that stays. */
+static char *listener_problem(const struct config *now, const struct config *then)
+{
+    char *text = NULL;
+    for (int i = 0; i < now->listeners_n; i++) {
+        const struct listener_config *l = &now->listeners[i];
+        const struct listener_config *same = listener_named(then, l->name, strlen(l->name));
+        if (!same || same->security_protocol == l->security_protocol)
+            continue;
+        if (asprintf(&text, "Security protocol cannot be updated for existing listener %s",
+                     l->name) < 0)
+            text = NULL;
+        return text;
+    }
+    const char *name = NULL;
+    for (int layer = 0; layer < LAYERS && !name; layer++) {
+        name = changed_listener(now, then, now->dynamic[layer], then->dynamic[layer]);
+        if (!name)
+            name = changed_listener(now, then, then->dynamic[layer], now->dynamic[layer]);
+    }
+    if (name && asprintf(&text,
+                         "Configs cannot be updated dynamically for existing listener %s, restart "
+                         "broker or create a new listener for update",
+                         name) < 0)
+        text = NULL;
+    return text;
+}
+
 static int with_layer(const struct config *now, enum config_layer layer, const struct props *p,
                       struct config **out, char *err, size_t err_n)
 {
@@ -208,8 +288,9 @@ char *dynamic_config_check(struct dynamic_config *d, enum config_layer layer,
     const struct config *now = dynamic_config_ref(d);
     if (with_layer(now, layer, proposed, &then, err, sizeof(err)) != 0)
         problem = strdup(err);
-    else
-        problem = thread_problem(now, then);
+    else if (!(problem = thread_problem(now, then)) && !(problem = listener_problem(now, then)) &&
+             d->check)
+        problem = d->check(d->check_arg, now, then);
     *ok = then && !problem;
     config_unref(then);
     config_unref(now);

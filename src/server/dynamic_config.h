@@ -19,6 +19,12 @@ struct dynamic_config;
 struct dynamic_config *dynamic_config_new(const struct config *start);
 void dynamic_config_free(struct dynamic_config *d);
 
+/* One more that is asked whether settings may change so: NULL = yes, else malloc'ed text. Once,
+ * before others check. */
+void dynamic_config_set_check(struct dynamic_config *d,
+                              char *(*check)(void *arg, const struct config *now,
+                                             const struct config *then),
+                              void *arg);
 /* Returns shared (config_unref). */
 const struct config *dynamic_config_ref(struct dynamic_config *d);
 

@@ -54,8 +54,7 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
         log_manager_each(b->logs, configure_log, b);
         log_manager_each_future(b->logs, configure_log, b);
     }
-    if (b->net)
-        rc = conn_limits_apply(now, b->net);
+    rc = broker_listeners_apply(b, now);
     if (!rc && differs(old, now, "num.io.threads"))
         rc = workers_resize(b->workers, (int)config_int(now, "num.io.threads"));
     if (!rc)
@@ -104,7 +103,7 @@ static int apply_ip(struct broker *b, struct str name, struct config_list list)
         say_error("EntityConfigs", "ips/%s has no address and is ignored: %s", host, strerror(-rc));
         rc = 0;
     } else if (!rc) {
-        rc = net_server_set_ip_rate(b->net, str_is_null(name) ? NULL : &ip, connection_rate(list));
+        rc = broker_limit_ip(b, str_is_null(name) ? NULL : &ip, connection_rate(list));
     }
     free(host);
     return rc;

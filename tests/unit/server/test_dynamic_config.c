@@ -188,9 +188,46 @@ static void proposals_are_judged(void **state)
     check(d, LAYER_CLUSTER, "listener.name.plaintext.max.connections=5", NULL);
     check(d, LAYER_CLUSTER, "listener.name.plaintext.max.connections=-5", "max.connections");
     check(d, LAYER_BROKER, "listener.name.plaintext.ssl.key.password=x", "assword");
-    check(d, LAYER_BROKER, "listeners=PLAINTEXT://:0", "restart");
+    check(d, LAYER_BROKER, "num.network.threads=4", "restart");
+    check(d, LAYER_BROKER, "listeners=PLAINTEXT://:0", NULL);
+    check(d, LAYER_BROKER, "listeners=PLAINTEXT://:0,X://:0", "no protocol|X");
+    check(d, LAYER_CLUSTER, "listeners=PLAINTEXT://:0", "broker id must be specified");
     check(d, LAYER_CLUSTER, "max.connections.per.ip=0", "max.connections.per.ip.overrides");
     check(d, LAYER_CLUSTER, "log.cleaner.dedupe.buffer.size=5", "log.cleaner.dedupe.buffer.size");
+    done(d);
+}
+
+static char *no_port_5(void *arg, const struct config *now, const struct config *then)
+{
+    ++*(int *)arg;
+    return then->listeners[0].port == 5 ? strdup("not 5") : NULL;
+}
+
+/* What of a listener may change while it is there. */
+static void listeners_change_but_not_what_they_are(void **state)
+{
+    int asked = 0;
+    struct dynamic_config *d =
+        started("listeners=A://:1\ninter.broker.listener.name=A\n"
+                "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT,C:SSL");
+    check(d, LAYER_BROKER, "listeners=A://:1,B://:2", NULL);
+    check(d, LAYER_BROKER, "listeners=A://:2", NULL);
+    check(d, LAYER_BROKER, "listeners=B://:2", "inter.broker.listener.name|advertised");
+    check(d, LAYER_BROKER, "listener.security.protocol.map=A:SSL",
+          "Security protocol cannot be updated for existing listener A");
+    check(d, LAYER_BROKER, "listener.name.a.sasl.enabled.mechanisms=PLAIN",
+          "cannot be updated dynamically for existing listener A");
+    check(d, LAYER_BROKER, "listeners=A://:1,B://:2\nlistener.name.b.sasl.enabled.mechanisms=PLAIN",
+          NULL);
+    check(d, LAYER_BROKER, "listener.name.z.sasl.enabled.mechanisms=PLAIN", NULL);
+    assert_true(set(d, LAYER_BROKER,
+                    "listeners=A://:1,B://:2\nlistener.name.b.sasl.enabled.mechanisms=PLAIN"));
+    check(d, LAYER_BROKER, "listeners=A://:1,B://:2", "existing listener B");
+    check(d, LAYER_BROKER, "listeners=A://:1", NULL); /* it goes, with its settings */
+    dynamic_config_set_check(d, no_port_5, &asked);
+    check(d, LAYER_BROKER, "listeners=A://:5", "not 5");
+    check(d, LAYER_BROKER, "listeners=A://:6", NULL);
+    assert_int_equal(asked, 2);
     done(d);
 }
 
@@ -297,5 +334,6 @@ UNIT_MAIN(unit_test(this_brokers_settings_win_over_those_of_all),
           unit_test(what_may_be_changed_is_what_the_table_says), unit_test(proposals_are_judged),
           unit_test(threads_change_by_half_at_most),
           unit_test(illegal_parts_of_what_is_stored_are_left_out),
-          unit_test(listeners_have_values_of_their_own), unit_test(sources_are_told_in_order),
+          unit_test(listeners_have_values_of_their_own),
+          unit_test(listeners_change_but_not_what_they_are), unit_test(sources_are_told_in_order),
           unit_test(a_brokers_setting_tells_its_sources))
