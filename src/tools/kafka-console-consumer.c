@@ -46,7 +46,8 @@ static const struct tool_option options[] = {
     ROW(skip, "skip-message-on-error", TOOL_FLAG, NULL, "Go on when a record cannot be formatted."),
     ROW(formatter, "formatter", TOOL_TEXT, "String: class",
         "How records are printed: DefaultMessageFormatter, LoggingMessageFormatter, "
-        "NoOpMessageFormatter."),
+        "NoOpMessageFormatter; of __consumer_offsets: OffsetsMessageFormatter, "
+        "GroupMetadataMessageFormatter; of __transaction_state: TransactionLogMessageFormatter."),
     ROW(properties, "property", TOOL_TEXTS, "String: prop",
         "Setting of the formatter, name=value: print.timestamp, print.partition, print.offset, "
         "print.headers, print.key, print.value, key.separator, line.separator, headers.separator, "

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/props.h"
 #include "tools/tool_conf.h"
+#include "tools/tool_format_internal.h"
 #include "tools/tool_io.h"
 
 /* Prints `n` bytes at p; false when they are not a value of its type. */
@@ -18,6 +19,9 @@ typedef bool (*print_fn)(const uint8_t *p, size_t n, FILE *out);
 struct format {
     struct props *props;
     bool silent;
+    bool internal, internal_old; /* one of tool_format_internal.h */
+    enum internal_format internal_kind;
+    struct arena arena; /* its memory for a record */
     bool timestamp, partition, offset, headers, key, value;
     const char *key_separator, *line_separator, *headers_separator, *null_literal;
     print_fn print_key, print_value, print_header;
@@ -159,8 +163,9 @@ static void choose(struct format *f, const char *name)
     while (last && last > name && last[-1] != '.' && last[-1] != '$')
         last--;
     f->silent = last && strcmp(last, "NoOpMessageFormatter") == 0;
+    f->internal = name && internal_format_find(name, &f->internal_kind, &f->internal_old);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!last || strcmp(last, known[i]) == 0)
+        if (f->internal || !last || strcmp(last, known[i]) == 0)
             return;
     tool_die("%s: this tool has no such formatter", name);
 }
@@ -171,6 +176,7 @@ struct format *format_new(const char *name, const char *file, const struct tool_
     struct format *f = calloc(1, sizeof *f);
     if (!f || !(f->props = props_new()))
         tool_die("out of memory");
+    arena_init(&f->arena, 0);
     choose(f, name);
     read_props(f, file, pairs);
     f->timestamp = get_bool(f, "print.timestamp", "false");
@@ -192,6 +198,7 @@ struct format *format_new(const char *name, const char *file, const struct tool_
 void format_free(struct format *f)
 {
     props_free(f->props);
+    arena_free(&f->arena);
     free(f);
 }
 
@@ -229,10 +236,12 @@ static bool print_headers(const struct format *f, const kafka_message_t *m, FILE
     return ok;
 }
 
-const char *format_print(const struct format *f, const kafka_message_t *m, FILE *out)
+const char *format_print(struct format *f, const kafka_message_t *m, FILE *out)
 {
     if (f->silent)
         return NULL;
+    if (f->internal)
+        return internal_format_print(f->internal_kind, f->internal_old, m, &f->arena, out);
     const bool columns[] = {f->timestamp, f->partition, f->offset, f->headers, f->key, f->value};
     enum { COLUMNS = sizeof columns };
     int left = 0;

@@ -17,6 +17,6 @@ struct format *format_new(const char *name, const char *file, const struct tool_
                           const char *key_deserializer, const char *value_deserializer);
 void format_free(struct format *f);
 /* NULL, or what is wrong with the record (static): then nothing, or part of it, was printed. */
-const char *format_print(const struct format *f, const kafka_message_t *m, FILE *out);
+const char *format_print(struct format *f, const kafka_message_t *m, FILE *out);
 
 #endif
