@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_latency.h"
+#include "tools/tool_pace.h"
 #include "tools/tool_payload.h"
 
 enum { WINDOW_US = 5000000, FAILURES_SHOWN = 10 };
@@ -77,11 +77,6 @@ struct counts {
 
 static struct counts counts;
 
-static uint64_t now_us(void)
-{
-    return (uint64_t)clock_mono_ns(clock_real()) / 1000;
-}
-
 static double mb(double bytes)
 {
     return bytes / (1024 * 1024);
@@ -116,7 +111,7 @@ static void *make_tag(uint64_t sent_us, size_t size)
 
 static void on_delivery(const kafka_delivery_t *d, void *arg)
 {
-    uint64_t tag = (uint64_t)(uintptr_t)arg, now = now_us();
+    uint64_t tag = (uint64_t)(uintptr_t)arg, now = tool_now_us();
     if (d->err != KAFKA_OK) {
         count_failure(d);
         return;
@@ -136,7 +131,7 @@ static void on_delivery(const kafka_delivery_t *d, void *arg)
 static void print_total(int decimals)
 {
     const struct latency *l = &counts.all;
-    double seconds = (double)(now_us() - counts.start_us) / 1e6;
+    double seconds = (double)(tool_now_us() - counts.start_us) / 1e6;
     double parts[] = {0.5, 0.95, 0.99, 0.999};
     static const char *const names[] = {"50th", "95th", "99th", "99.9th"};
     printf("%llu records sent, %f records/sec (%.2f MB/sec), %.2f ms avg latency, %.2f ms max "
@@ -153,7 +148,7 @@ static void print_total(int decimals)
 static void print_metrics(const kafka_conf_t *conf)
 {
     const char *id = kafka_conf_get(conf, "client.id");
-    double seconds = (double)(now_us() - counts.start_us) / 1e6;
+    double seconds = (double)(tool_now_us() - counts.start_us) / 1e6;
     struct {
         const char *name;
         double value;
@@ -176,26 +171,12 @@ static void print_metrics(const kafka_conf_t *conf)
 
 /* ---- the run ---- */
 
-/* Sleeps until record i is due. */
-static void keep_pace(double throughput, int64_t i)
-{
-    if (throughput < 0)
-        return;
-    uint64_t due = counts.start_us + (uint64_t)((double)i * 1e6 / throughput);
-    uint64_t now = now_us();
-    if (now + 1000 > due)
-        return; /* less than a clock tick of sleep is not worth it */
-    struct timespec until = {(time_t)(due / 1000000), (long)(due % 1000000) * 1000};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-}
-
 static void send_all(kafka_producer_t *p, const struct args *a, struct payload *payload)
 {
     int64_t wall_ms = clock_wall_ms(clock_real());
-    for (int64_t i = 0; i < a->records && !tool_interrupted(); i++) {
+    for (int64_t i = 0; i < a->records && tool_pace(a->throughput, counts.start_us, i); i++) {
         size_t n;
-        keep_pace(a->throughput, i);
-        uint64_t since = now_us() - counts.start_us;
+        uint64_t since = tool_now_us() - counts.start_us;
         kafka_record_t record = {.topic = a->topic,
                                  .partition = KAFKA_PARTITION_ANY,
                                  .timestamp = wall_ms + (int64_t)(since / 1000)};
@@ -241,7 +222,7 @@ int main(int argc, char **argv)
     struct payload *payload = make_payload(&a);
     tool_on_interrupt(NULL, NULL);
     kafka_producer_t *p = tool_producer(conf);
-    counts.start_us = counts.window_start_us = now_us();
+    counts.start_us = counts.window_start_us = tool_now_us();
     send_all(p, &a, payload);
     kafka_producer_flush(p, -1);
     kafka_producer_close(p, -1);

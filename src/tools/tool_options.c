@@ -231,15 +231,42 @@ static void refuse(const struct tool *tool, int code, const char *word)
     refuse_word(tool, word);
 }
 
+/* For getopt: words in order, a missing value told apart, the letters. */
+static char *short_options(const struct tool *tool)
+{
+    char *out = calloc(1, 2 * tool->options_n + 8), *at = out;
+    if (!out)
+        abort();
+    at = stpcpy(at, "-:h");
+    for (size_t i = 0; i < tool->options_n; i++) {
+        if (!tool->options[i].letter)
+            continue;
+        *at++ = tool->options[i].letter;
+        if (tool->options[i].kind != TOOL_FLAG)
+            *at++ = ':';
+    }
+    return out;
+}
+
+static int code_of_letter(const struct tool *tool, int letter)
+{
+    for (size_t i = 0; i < tool->options_n; i++)
+        if (tool->options[i].letter && tool->options[i].letter == letter)
+            return CODE_OPTION + (int)i;
+    return letter;
+}
+
 static void read_all(const struct tool *tool, int argc, char **argv, void *args)
 {
     struct option *rows = long_options(tool);
+    char *letters = short_options(tool);
     const struct tool_option *open = NULL;
     int code, at = 1;
     opterr = 0;
     optind = 1;
-    while ((code = getopt_long(argc, argv, "-:h", rows, NULL)) != -1) {
+    while ((code = getopt_long(argc, argv, letters, rows, NULL)) != -1) {
         const char *word = argv[at];
+        code = code_of_letter(tool, code);
         at = optind;
         if (code == CODE_WORD) {
             open = on_word(tool, open, optarg, args);
@@ -261,6 +288,7 @@ static void read_all(const struct tool *tool, int argc, char **argv, void *args)
     }
     for (; optind < argc; optind++) /* behind "--" */
         open = on_word(tool, open, argv[optind], args);
+    free(letters);
     free(rows);
 }
 

@@ -37,6 +37,7 @@ struct tool_option {
     const char *fallback; /* taken when not given (TEXT, INT, REAL), and shown */
     int64_t min, max;     /* INT: both 0 = any */
     bool required;
+    char letter; /* `-b` is the same; 0: none */
 };
 
 struct tool {

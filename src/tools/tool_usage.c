@@ -18,12 +18,15 @@ static int by_left(const void *a, const void *b)
 
 static void make_row(struct row *row, const struct tool_option *o)
 {
+    char letter[8] = "";
+    if (o->letter)
+        snprintf(letter, sizeof letter, ", -%c", o->letter);
     if (o->value && o->kind == TOOL_MAYBE)
-        snprintf(row->left, sizeof row->left, "--%s [%s]", o->name, o->value);
+        snprintf(row->left, sizeof row->left, "--%s%s [%s]", o->name, letter, o->value);
     else if (o->value)
-        snprintf(row->left, sizeof row->left, "--%s <%s>", o->name, o->value);
+        snprintf(row->left, sizeof row->left, "--%s%s <%s>", o->name, letter, o->value);
     else
-        snprintf(row->left, sizeof row->left, "--%s", o->name);
+        snprintf(row->left, sizeof row->left, "--%s%s", o->name, letter);
     if (o->fallback)
         snprintf(row->right, sizeof row->right, "%s (default: %s)", o->text, o->fallback);
     else
