@@ -111,7 +111,7 @@ class Run:
                         "--messages", str(n), "--hide-header", "--fetch-size", str(4 * 1024 * 1024))
         cpu = cpu_seconds(self.target.pid) - before
         fields = [f.strip() for f in out.strip().splitlines()[-1].split(",")]
-        return {"mb_s": float(fields[3]), "records_s": float(fields[5]), "cpu_s_per_gb": cpu / (n * record / 2**30)}
+        return {"mb_s": float(fields[8]), "records_s": float(fields[9]), "cpu_s_per_gb": cpu / (n * record / 2**30)}
 
 
 def produce_acks1(run, size):

@@ -35,7 +35,7 @@ static const struct tool_option options[] = {
     ROW(from_beginning, "from-beginning", TOOL_FLAG, NULL,
         "Begin with the earliest record instead of the latest."),
     ROW(group, "group", TOOL_TEXT, "String: consumer group id",
-        "The consumer group. Without one all partitions are read."),
+        "The consumer group (default: console-consumer-<a number>, which commits nothing)."),
     ROW(max_messages, "max-messages", TOOL_INT, "Integer: num_messages",
         "Stop after so many records.", .min = 0, .max = INT64_MAX),
     ROW(timeout, "timeout-ms", TOOL_INT, "Integer: timeout_ms",
@@ -127,10 +127,14 @@ static kafka_conf_t *make_conf(const struct args *a)
         tool_usage_error(&tool, "The group ids provided in different places (directly using "
                                 "'--group', via '--consumer-property', or via "
                                 "'--consumer.config') do not match.");
-    if (a->group || group)
-        tool_die("%s: this consumer does not join groups yet; without a group it reads all "
-                 "partitions",
-                 a->group ? a->group : group);
+    if (a->partition != TOOL_NOT_GIVEN && group)
+        tool_usage_error(&tool, "Options group and partition cannot be specified together.");
+    if (a->group)
+        tool_conf_set(conf, "group.id", a->group);
+    else if (!group && a->partition == TOOL_NOT_GIVEN) {
+        reading_random_group(conf, "console-consumer");
+        tool_conf_default(conf, "enable.auto.commit", "false");
+    }
     return conf;
 }
 
@@ -155,20 +159,28 @@ static int reader_gone(void)
 }
 
 /* Exit status, or -1 to go on. */
+static int print_message(struct printing *p, const kafka_message_t *m)
+{
+    const char *wrong = format_print(p->format, m, stdout);
+    p->printed++;
+    if (wrong && !p->args->skip) {
+        tool_log_error("Error processing message, terminating consumer process: %s", wrong);
+        return 1;
+    }
+    if (wrong)
+        tool_log_error("Error processing message, skipping this message: %s", wrong);
+    return -1;
+}
+
 static int print_messages(struct printing *p, const kafka_messages_t *m)
 {
-    for (size_t i = 0; i < kafka_messages_count(m) && !enough(p) && tool_output_ok(); i++) {
-        const char *wrong = format_print(p->format, kafka_messages_at(m, i), stdout);
-        p->printed++;
-        if (wrong && !p->args->skip) {
-            tool_log_error("Error processing message, terminating consumer process: %s", wrong);
-            return 1;
-        }
-        if (wrong)
-            tool_log_error("Error processing message, skipping this message: %s", wrong);
-    }
+    int status = -1;
+    size_t i = 0;
+    while (status < 0 && i < kafka_messages_count(m) && !enough(p) && tool_output_ok())
+        status = print_message(p, kafka_messages_at(m, i++));
     fflush(stdout); /* who watches sees records as they come */
-    return tool_output_ok() ? -1 : reader_gone();
+    reading_give_back(&p->reading, m, i);
+    return status < 0 && !tool_output_ok() ? reader_gone() : status;
 }
 
 static int run(struct printing *p)
@@ -178,9 +190,12 @@ static int run(struct printing *p)
     int status = -1;
     if (p->args->partition != TOOL_NOT_GIVEN)
         err = reading_one(&p->reading, (int32_t)p->args->partition, read_offset(p->args));
+    else
+        reading_subscribe(&p->reading, p->args->include ? p->args->include : p->args->whitelist,
+                          NULL);
     while (err == KAFKA_OK && status < 0 && !enough(p)) {
         kafka_messages_t *m;
-        err = reading_poll(&p->reading, wait, &m);
+        err = kafka_consumer_poll(p->reading.consumer, wait, &m);
         if (m) {
             status = print_messages(p, m);
             kafka_messages_free(m);
@@ -197,7 +212,7 @@ static int run(struct printing *p)
     }
     if (err != KAFKA_OK && err != KAFKA_ERR_WAKEUP) {
         tool_log_error("Error processing message, terminating consumer process: %s: %s",
-                       kafka_err_name(err), kafka_err_text(err));
+                       kafka_err_name(err), tool_error(err));
         return 1;
     }
     return status < 0 ? 0 : status;
@@ -219,7 +234,7 @@ int main(int argc, char **argv)
                          .format = format_new(a.formatter, a.formatter_config, &a.properties,
                                               a.key_deserializer, a.value_deserializer)};
     kafka_conf_t *conf = make_conf(&a);
-    reading_open(&p.reading, conf, a.topic, a.include ? a.include : a.whitelist);
+    reading_open(&p.reading, conf, a.topic);
     tool_on_interrupt(on_interrupt, &p.reading.consumer);
     tool_watch_output();
     int status = run(&p);

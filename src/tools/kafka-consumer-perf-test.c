@@ -28,7 +28,7 @@ static const struct tool_option options[] = {
     ROW(messages, "messages", TOOL_INT, "Long: count", "The number of messages to consume.",
         .required = true, .min = 0, .max = INT64_MAX),
     ROW(group, "group", TOOL_TEXT, "String: gid",
-        "Accepted; all partitions are read without a group."),
+        "The consumer group (default: perf-consumer-<a number>)."),
     ROW(fetch_size, "fetch-size", TOOL_INT, "Integer: size",
         "The amount of data to fetch in a single request, for each partition.",
         .fallback = "1048576", .min = 1, I32),
@@ -61,10 +61,11 @@ static const struct tool tool = {
 };
 
 struct counts {
-    int64_t start_wall, start, joined; /* joined: first assignment */
+    int64_t start_wall, start;
+    int64_t join_start;      /* of the rebalance under way; -1: none */
+    int64_t join, last_join; /* milliseconds in rebalances, in all and in this interval */
     int64_t bytes, messages;
     int64_t last_report, last_bytes, last_messages;
-    bool join_told;
 };
 
 static int64_t now_ms(void)
@@ -95,7 +96,7 @@ static void print_header(const struct args *a)
 static void print_interval(const struct args *a, struct counts *c, int64_t now)
 {
     char at[128];
-    int64_t ms = now - c->last_report, join = c->join_told ? 0 : c->joined - c->start;
+    int64_t ms = now - c->last_report, join = c->last_join;
     double read = mb(c->bytes - c->last_bytes);
     double messages = (double)(c->messages - c->last_messages);
     tool_date(at, sizeof at, a->date_format, c->start_wall + now - c->start);
@@ -103,7 +104,7 @@ static void print_interval(const struct args *a, struct counts *c, int64_t now)
            rate(read, ms), (long long)c->messages, rate(messages, ms), (long long)join,
            (long long)(ms - join), rate(read, ms - join), rate(messages, ms - join));
     fflush(stdout);
-    c->join_told = true;
+    c->last_join = 0;
     c->last_report = now;
     c->last_bytes = c->bytes;
     c->last_messages = c->messages;
@@ -112,7 +113,7 @@ static void print_interval(const struct args *a, struct counts *c, int64_t now)
 static void print_summary(const struct args *a, const struct counts *c)
 {
     char from[128], to[128];
-    int64_t ms = now_ms() - c->start, join = c->joined - c->start, fetch = ms - join;
+    int64_t ms = now_ms() - c->start, join = c->join, fetch = ms - join;
     tool_date(from, sizeof from, a->date_format, c->start_wall);
     tool_date(to, sizeof to, a->date_format, c->start_wall + ms);
     printf("%s, %s, %.4f, %.4f, %lld, %.4f, %lld, %lld, %.4f, %.4f\n", from, to, mb(c->bytes),
@@ -155,20 +156,34 @@ static void count(struct counts *c, const kafka_messages_t *m)
     c->messages += (int64_t)n;
 }
 
+static void on_revoked(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n, void *arg)
+{
+    ((struct counts *)arg)->join_start = now_ms();
+}
+
+static void on_assigned(kafka_consumer_t *consumer, const kafka_topic_partition_t *tps, size_t n,
+                        void *arg)
+{
+    struct counts *c = arg;
+    if (c->join_start < 0)
+        return;
+    c->join += now_ms() - c->join_start;
+    c->last_join += now_ms() - c->join_start;
+    c->join_start = -1;
+}
+
 static void consume(struct reading *r, const struct args *a, struct counts *c)
 {
     enum { TURN_MS = 100 };
     int64_t last = now_ms();
     while (c->messages < a->messages && now_ms() - last <= a->timeout && !tool_interrupted()) {
         kafka_messages_t *m;
-        kafka_err_t err = reading_poll(r, TURN_MS, &m);
+        kafka_err_t err = kafka_consumer_poll(r->consumer, TURN_MS, &m);
         int64_t now = now_ms();
         if (err == KAFKA_ERR_WAKEUP)
             break;
         if (err != KAFKA_OK)
-            tool_die("%s: %s", kafka_err_name(err), kafka_err_text(err));
-        if (r->parts_n && !c->joined)
-            c->joined = now;
+            tool_die("%s: %s", kafka_err_name(err), tool_error(err));
         if (m) {
             last = now;
             count(c, m);
@@ -192,6 +207,10 @@ static kafka_conf_t *make_conf(const struct args *a)
     tool_conf_set_int(conf, "receive.buffer.bytes", a->socket_buffer);
     tool_conf_set(conf, "auto.offset.reset", a->from_latest ? "latest" : "earliest");
     tool_conf_default(conf, "client.id", "perf-consumer-client");
+    if (a->group)
+        tool_conf_set(conf, "group.id", a->group);
+    else
+        reading_random_group(conf, "perf-consumer");
     if (a->threads != TOOL_NOT_GIVEN || a->fetch_threads != TOOL_NOT_GIVEN)
         puts("WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be "
              "ignored by the test");
@@ -210,14 +229,15 @@ int main(int argc, char **argv)
     tool_start();
     tool_parse(&tool, argc, argv, &a);
     kafka_conf_t *conf = make_conf(&a);
-    reading_open(&reading, conf, a.topic, NULL);
+    reading_open(&reading, conf, a.topic);
     tool_on_interrupt(on_interrupt, &reading.consumer);
     print_header(&a);
     struct counts c = {.start_wall = clock_wall_ms(clock_real()), .start = now_ms()};
-    c.last_report = c.start;
+    c.last_report = c.join_start = c.start;
+    reading_subscribe(
+        &reading, NULL,
+        &(kafka_rebalance_listener_t){.assigned = on_assigned, .revoked = on_revoked, .arg = &c});
     consume(&reading, &a, &c);
-    if (!c.joined)
-        c.joined = now_ms();
     if (a.detailed)
         print_interval(&a, &c, now_ms());
     else

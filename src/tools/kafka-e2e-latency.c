@@ -73,9 +73,10 @@ static void go_to_end(struct run *r)
 {
     int64_t offset;
     struct reading *reading = &r->reading;
-    do
-        check(reading_refresh(reading), "assigning partitions");
-    while (reading->parts_n == 0 && tool_sleep_ms(100));
+    kafka_err_t err;
+    while ((err = reading_all(reading)) == KERR_UNKNOWN_TOPIC_OR_PARTITION && tool_sleep_ms(100))
+        ;
+    check(err, "assigning partitions");
     for (size_t i = 0; i < reading->parts_n; i++)
         check(kafka_consumer_position(reading->consumer, reading->parts[i].topic,
                                       reading->parts[i].partition, POLL_MS, &offset),
@@ -85,7 +86,7 @@ static void go_to_end(struct run *r)
 static void receive(struct run *r, const void *value, size_t n)
 {
     kafka_messages_t *m;
-    check(reading_poll(&r->reading, POLL_MS, &m), "receiving");
+    check(kafka_consumer_poll(r->reading.consumer, POLL_MS, &m), "receiving");
     if (!m)
         tool_die("poll() timed out before finding a result (timeout:[%d])", POLL_MS);
     if (kafka_messages_count(m) != 1)
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
     make_topic(&r);
     kafka_conf_t *reading = make_conf(a.words.v[0], file);
     tool_conf_set(reading, "auto.offset.reset", "latest");
-    reading_open(&r.reading, reading, r.topic, NULL);
+    reading_open(&r.reading, reading, r.topic);
     kafka_conf_t *sending = make_conf(a.words.v[0], file);
     tool_conf_set(sending, "acks", acks);
     tool_conf_set(sending, "linger.ms", "0");

@@ -134,6 +134,12 @@ kafka_producer_t *tool_producer(const kafka_conf_t *conf)
     return p;
 }
 
+const char *tool_error(kafka_err_t err)
+{
+    const char *line = kafka_last_error();
+    return *line ? line : kafka_err_text(err);
+}
+
 int64_t tool_api_timeout(const kafka_conf_t *conf)
 {
     const char *text = kafka_conf_get(conf, "default.api.timeout.ms");

@@ -37,4 +37,8 @@ kafka_producer_t *tool_producer(const kafka_conf_t *conf);
 /* Calls of the admin client wait this long: default.api.timeout.ms. */
 int64_t tool_api_timeout(const kafka_conf_t *conf);
 
+/* What a call that just failed on this thread has to say: its own line where there is one, else the
+ * code's text. Borrowed until the next call. */
+const char *tool_error(kafka_err_t err);
+
 #endif

@@ -1,35 +1,35 @@
-/* tool_reading.h - reading whole topics without a group: all partitions of a topic, or of all
- * topics that match a pattern, are assigned; new ones are taken up as they appear. */
+/* tool_reading.h - how the tools that read records get at them: as a member of a group, or from
+ * partitions that are assigned (one, or all of a topic). */
 #ifndef TOOLS_TOOL_READING_H
 #define TOOLS_TOOL_READING_H
 
-#include <kafka/admin.h>
 #include <kafka/consumer.h>
-
-#include "tools/tool_regex.h"
 
 struct reading {
     kafka_consumer_t *consumer; /* owned */
-    kafka_admin_t *admin;       /* owned; with a pattern */
-    const char *topic;          /* NULL: by pattern */
-    struct tool_regex pattern;
-    kafka_topic_partition_t *parts; /* owned, with their names */
+    const char *topic;
+    kafka_topic_partition_t *parts; /* assigned; owned */
     size_t parts_n;
-    int64_t refresh_ms, next_refresh_ms;
-    bool told; /* that the topic is missing */
 };
 
-/* Either topic or pattern. Makes the clients, or ends the process. */
-void reading_open(struct reading *r, const kafka_conf_t *conf, const char *topic,
-                  const char *pattern);
+/* Makes the consumer, or ends the process. */
+void reading_open(struct reading *r, const kafka_conf_t *conf, const char *topic);
 void reading_close(struct reading *r);
-/* Looks, when it is time, what partitions there are, and assigns those that are new. Blocks while
- * no broker can be reached, at most default.api.timeout.ms; kafka_consumer_wakeup ends that.
- * Missing topics are waited for, with one warning. */
-kafka_err_t reading_refresh(struct reading *r);
-/* One partition only, no refreshes. Ends the process when the topic does not have it. */
+
+/* Joins the group of group.id for the topic, or for those whose names match the pattern (a list of
+ * regular expressions, by commas); ends the process when the pattern is none. */
+void reading_subscribe(struct reading *r, const char *pattern,
+                       const kafka_rebalance_listener_t *listener);
+/* A group id as Kafka's tools make one up: the prefix and a number below 100000. */
+void reading_random_group(kafka_conf_t *conf, const char *prefix);
+
+/* All partitions of the topic. UNKNOWN_TOPIC_OR_PARTITION while there is none. */
+kafka_err_t reading_all(struct reading *r);
+/* One partition only. Ends the process when the topic does not have it. */
 kafka_err_t reading_one(struct reading *r, int32_t partition, int64_t offset);
-/* As kafka_consumer_poll, with refreshes in between. */
-kafka_err_t reading_poll(struct reading *r, int64_t timeout_ms, kafka_messages_t **out);
+
+/* Records m[from..] were not used: reading goes on with them, and that is what will be committed.
+ */
+void reading_give_back(struct reading *r, const kafka_messages_t *m, size_t from);
 
 #endif

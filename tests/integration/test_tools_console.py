@@ -9,6 +9,7 @@ import time
 import unittest
 
 import harness
+import kwire
 from tool_test import ToolTest, run_tool
 
 
@@ -172,6 +173,69 @@ class ConsoleTest(ToolTest):
         r = self.tool("kafka-console-consumer", "--whitelist", t + "b", "--from-beginning", "--max-messages", 1,
                       "--timeout-ms", 20000)
         self.assertEqual(r.lines, ["b"])
+
+    # -- groups
+
+    def test_a_group_goes_on_where_it_was(self):
+        t = self.topic()
+        self.create(t, 2)
+        self.produce(t, "".join("%d\n" % i for i in range(40)), "--batch-size", 1)
+        got = []
+        for n in (3, 17, 20):
+            r = self.tool("kafka-console-consumer", "--topic", t, "--group", "g-" + t, "--from-beginning", "--max-messages", n,
+                          "--timeout-ms", 20000)
+            self.assertEqual(len(r.lines), n)
+            got += r.lines
+        self.assertEqual(sorted(got, key=int), [str(i) for i in range(40)])  # none twice, none left out
+        # the group may be named in several places, alike
+        r = self.tool("kafka-console-consumer", "--topic", t, "--consumer-property", "group.id=g-" + t, "--group", "g-" + t,
+                      "--from-beginning", "--timeout-ms", 1000)
+        self.assertEqual(r.out, b"")
+        r = self.tool("kafka-console-consumer", "--topic", t, "--group", "other", "--consumer-property", "group.id=g-" + t,
+                      status=1)
+        self.assertIn("do not match", r.err)
+        r = self.tool("kafka-console-consumer", "--topic", t, "--partition", 0, "--consumer-property", "group.id=g", status=1)
+        self.assertIn("group and partition", r.err)
+
+    def test_a_group_of_its_own_by_default(self):
+        t = self.topic()
+        self.produce(t, "1\n")
+        p = subprocess.Popen([harness.program("kafka-console-consumer"), "--bootstrap-server", self.broker.address, "--topic", t,
+                              "--from-beginning"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.assertEqual(p.stdout.readline(), b"1\n")
+            with kwire.Conn(self.broker.port) as c:
+                groups = [g["group_id"] for g in c.call("ListGroups", 4, states_filter=["Stable"])["groups"]]
+            self.assertEqual(len(groups), 1)
+            self.assertRegex(groups[0], r"^console-consumer-\d{1,5}$")
+            p.send_signal(signal.SIGINT)
+            p.communicate(timeout=60)
+        finally:
+            p.kill()
+        with kwire.Conn(self.broker.port) as c:  # it has left, and committed nothing
+            self.assertEqual(c.call("ListGroups", 4, states_filter=["Stable"])["groups"], [])
+
+    def test_internal_topics_by_pattern(self):
+        r = self.tool("kafka-console-consumer", "--include", "__consumer_.*", "--from-beginning", "--timeout-ms", 500)
+        self.assertEqual(r.out, b"")
+        t = self.topic()
+        self.produce(t, "1\n")
+        self.tool("kafka-console-consumer", "--topic", t, "--group", "g-" + t, "--from-beginning", "--max-messages", 1)
+        r = self.tool("kafka-console-consumer", "--include", "__consumer_.*", "--consumer-property",
+                      "exclude.internal.topics=false", "--formatter",
+                      "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter", "--from-beginning",
+                      "--timeout-ms", 5000)
+        self.assertIn("[g-%s,%s,0]::OffsetAndMetadata(offset=1," % (t, t), r.text)
+
+    def test_lists_of_patterns(self):
+        t = self.topic()
+        for name in ["a", "b", "cc"]:
+            self.produce(t + name, name + "\n")
+        r = self.tool("kafka-console-consumer", "--include", "%sa,%sc{1,2}" % (t, t), "--from-beginning", "--max-messages", 2,
+                      "--timeout-ms", 20000)
+        self.assertEqual(sorted(r.lines), ["a", "cc"])
+        r = self.tool("kafka-console-consumer", "--include", "(", status=1)
+        self.assertIn("(", r.err)
 
     def test_waits_for_a_topic_and_reads_it(self):
         t = self.topic()

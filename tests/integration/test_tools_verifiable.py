@@ -1,4 +1,4 @@
-"""kafka-verifiable-producer and kafka-cluster."""
+"""kafka-verifiable-producer, kafka-verifiable-consumer and kafka-cluster."""
 import json
 import os
 import signal
@@ -83,6 +83,75 @@ class VerifiableTest(ToolTest):
             r = run_tool("kafka-verifiable-producer", *args)
             self.assertEqual((r.status, r.out), (1, b""))
             self.assertRegex(r.err, r"^usage: kafka-verifiable-producer.*\nkafka-verifiable-producer: error: .*" + message)
+
+    def reader(self, topic, group, *args):
+        return subprocess.Popen([harness.program("kafka-verifiable-consumer"), "--topic", topic, "--group-id", group,
+                                 "--bootstrap-server", self.broker.address, *map(str, args)], stdout=subprocess.PIPE)
+
+    @staticmethod
+    def bare(event):
+        return {k: v for k, v in event.items() if k != "timestamp"}
+
+    def test_consumer(self):
+        t = self.topic()
+        self.create(t)
+        self.tool("kafka-verifiable-producer", "--topic", t, "--max-messages", 5, "--repeating-keys", 1)
+        part = {"topic": t, "partition": 0}
+        r = self.tool("kafka-verifiable-consumer", "--topic", t, "--group-id", "g-" + t, "--max-messages", 3, "--verbose")
+        got = [self.bare(e) for e in events(r.text)]
+        self.assertEqual(got, [
+            {"name": "startup_complete"}, {"name": "partitions_assigned", "partitions": [part]},
+            *[dict(part, name="record_data", key="0", value=str(i), offset=i) for i in range(3)],
+            {"name": "records_consumed", "count": 3, "partitions": [dict(part, count=3, minOffset=0, maxOffset=2)]},
+            {"name": "offsets_committed", "offsets": [dict(part, offset=3)], "success": True},
+            {"name": "partitions_revoked", "partitions": [part]}, {"name": "shutdown_complete"}])
+        # the next one goes on where this one ended
+        r = self.tool("kafka-verifiable-consumer", "--topic", t, "--group-id", "g-" + t, "--max-messages", 2,
+                      "--enable-autocommit", "--assignment-strategy",
+                      "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "--group-instance-id", "i")
+        got = [self.bare(e) for e in events(r.text)]
+        self.assertEqual(got[2], {"name": "records_consumed", "count": 2,
+                                  "partitions": [dict(part, count=2, minOffset=3, maxOffset=4)]})
+        self.assertNotIn("offsets_committed", [e["name"] for e in got])
+
+    def test_consumers_share_and_end(self):
+        t = self.topic()
+        self.create(t, 2)
+        first = self.reader(t, "g-" + t)
+        second = None
+        try:
+            self.assertEqual(json.loads(first.stdout.readline())["name"], "startup_complete")
+            self.assertEqual(len(json.loads(first.stdout.readline())["partitions"]), 2)
+            second = self.reader(t, "g-" + t)
+            names = [json.loads(first.stdout.readline()) for _ in range(2)]
+            self.assertEqual([(e["name"], len(e["partitions"])) for e in names],
+                             [("partitions_revoked", 2), ("partitions_assigned", 1)])
+            first.send_signal(signal.SIGTERM)
+            got = events(first.communicate(timeout=60)[0].decode())
+            self.assertEqual((first.returncode, [e["name"] for e in got]), (0, ["partitions_revoked", "shutdown_complete"]))
+            assigned = []
+            while assigned != [0, 1]:  # it gets the other's, too
+                e = json.loads(second.stdout.readline())
+                if e["name"] == "partitions_assigned":
+                    assigned = sorted(p["partition"] for p in e["partitions"])
+            second.send_signal(signal.SIGINT)
+            second.communicate(timeout=60)
+            self.assertEqual(second.returncode, 0)
+        finally:
+            for p in (first, second):
+                if p:
+                    p.kill()
+                    p.communicate()
+
+    def test_consumer_flags(self):
+        r = run_tool("kafka-verifiable-consumer")
+        self.assertEqual((r.status, r.err), (0, ""))
+        for args, message in [(["--topic", "t"], "group-id"), (["--topic", "t", "--group-id", "g"], "one of the arguments")]:
+            r = run_tool("kafka-verifiable-consumer", *args)
+            self.assertEqual((r.status, r.out), (1, b""))
+            self.assertRegex(r.err, message)
+        r = self.tool("kafka-verifiable-consumer", "--topic", "t", "--group-id", "g", "--reset-policy", "never", status=1)
+        self.assertIn("auto.offset.reset", r.err)
 
     def test_cluster(self):
         r = self.tool("kafka-cluster", "cluster-id")

@@ -26,6 +26,12 @@ def run_tool(name, *args, input=b"", deadline=60):
 
 
 class ToolTest(harness.BrokerTest):
+    @classmethod
+    def setUpClass(cls):
+        """Groups of one member, as the console consumer's, have nobody to wait for."""
+        cls.OVERRIDES = dict({"group.initial.rebalance.delay.ms": "0"}, **cls.OVERRIDES)
+        super().setUpClass()
+
     def tool(self, name, *args, status=0, server=True, **kw):
         """The result of a tool that must end with this status."""
         if server:
