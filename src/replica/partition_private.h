@@ -16,12 +16,14 @@
 #include "replica/partition.h"
 
 struct replica_listener;
+struct source_fetcher;
 
 /* What all partitions of a broker share; owned by the replica manager. */
 struct partition_env {
     int32_t broker_id;
     const struct clock *clock;
     struct metadata_cache *metadata;
+    struct workers *workers; /* for flushes; NULL = nobody flushes early */
     int64_t replica_lag_ms;
     struct replica_listener *listeners; /* fixed once partitions exist */
 };
@@ -62,7 +64,8 @@ struct partition {
     struct uuid topic_id;
     struct log *log; /* one reference */
     int32_t replicas_n, isr_n;
-    struct remote_replica *remotes; /* the array is under `lock`, what it says under marks */
+    struct source_fetcher *fetched_by; /* fetchers.c's, under its lock; NULL: by none */
+    struct remote_replica *remotes;    /* the array is under `lock`, what it says under marks */
     int32_t remotes_n;
 
     /* Follower states and the leader's high watermark; taken with `lock` held. */

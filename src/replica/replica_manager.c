@@ -6,6 +6,7 @@
 
 #include "base/logline.h"
 #include "protocol/msg/update_metadata.h"
+#include "replica/fetchers.h"
 
 #define REPLICA_LAG_DEFAULT_MS 30000
 
@@ -20,6 +21,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
         .broker_id = o->broker_id,
         .clock = o->clock,
         .metadata = o->metadata,
+        .workers = o->workers,
         .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
     atomic_init(&m->broker_epoch, -1);
     m->controller_epoch = -1;
@@ -88,6 +90,12 @@ struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
         return NULL;
     }
     return partition_ref(p);
+}
+
+void replica_manager_unfollow(struct replica_manager *m, struct partition *p)
+{
+    if (m->o.fetchers)
+        fetchers_unfollow(m->o.fetchers, p);
 }
 
 void replica_manager_forget(struct replica_manager *m, struct partition *p)
@@ -203,8 +211,10 @@ static void offline_if_in_dir(void *arg, struct partition *p)
     struct log *log = partition_log(p);
     if (!log)
         return;
-    if (log_dir_of(log) == f->dir)
+    if (log_dir_of(log) == f->dir) {
+        replica_manager_unfollow(f->m, p);
         partition_make_offline(p);
+    }
     log_unref(log);
 }
 

@@ -13,6 +13,7 @@
 #include "metadata/metadata_cache.h"
 #include "replica/partition.h"
 
+struct fetchers;
 struct replica_manager;
 struct leader_and_isr_request;  /* generated */
 struct leader_and_isr_response; /* generated */
@@ -26,7 +27,10 @@ struct replica_manager_options {
     struct metadata_cache *metadata;
     struct workers *workers;
     const struct clock *clock;
-    int64_t replica_lag_ms; /* replica.lag.time.max.ms; 0 = the default */
+    int64_t replica_lag_ms;    /* replica.lag.time.max.ms; 0 = the default */
+    struct fetchers *fetchers; /* borrowed; NULL: followers do not fetch (tests) */
+    struct str
+        inter_broker_listener; /* where leaders are fetched from; borrowed. Empty: the first */
     /* Settings of a topic, for logs that are made. Fills *c. */
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
     void *arg;

@@ -5,6 +5,7 @@
 #include "base/logline.h"
 #include "protocol/msg/leader_and_isr.h"
 #include "replica/fan_out.h"
+#include "replica/fetchers.h"
 #include "replica/replica_manager_private.h"
 
 typedef struct leader_and_isr_request_partition_state isr_state;
@@ -23,6 +24,30 @@ static bool is_alive(struct replica_manager *m, int32_t broker)
     bool alive = metadata_broker(s, broker) != NULL;
     metadata_release(s);
     return alive;
+}
+
+/* A follower's records come from its leader from now on. */
+static void fetch_from(struct replica_manager *m, struct partition *p, const struct leadership *l)
+{
+    if (!m->o.fetchers || atomic_load(&p->role) != PARTITION_FOLLOWER ||
+        atomic_load(&p->leader_epoch) != l->leader_epoch)
+        return;
+    const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
+    const struct broker_info *leader = metadata_broker(s, l->leader);
+    const struct endpoint *e = NULL;
+    if (leader && m->o.inter_broker_listener.len <= 0)
+        e = leader->endpoints_n ? &leader->endpoints[0] : NULL;
+    else if (leader)
+        e = broker_endpoint(leader, m->o.inter_broker_listener);
+    if (e) {
+        fetchers_follow(m->o.fetchers, p, l->leader, e->host, e->port, l->leader_epoch,
+                        l->topic_id);
+    } else {
+        fetchers_unfollow(m->o.fetchers, p);
+        say_error("ReplicaManager", "%s-%d: its leader, broker %d, has no listener %.*s", p->topic,
+                  (int)p->number, (int)l->leader, STR_ARG(m->o.inter_broker_listener));
+    }
+    metadata_release(s);
 }
 
 /* The topic id known here: in memory, or that of a log of this name on disk. */
@@ -68,34 +93,46 @@ static enum kerr take_role(struct replica_manager *m, struct partition *p, const
                                .replicas = s->replicas.v,
                                .replicas_n = s->replicas.n,
                                .topic_id = uuid_is_zero(id) ? log_topic_id(log) : id};
-        if (s->leader == m->o.broker_id)
+        if (s->leader == m->o.broker_id) {
+            replica_manager_unfollow(m, p);
             e = partition_make_leader(p, &l, log);
-        else if (is_alive(m, s->leader))
+        } else if (is_alive(m, s->leader)) {
             e = partition_make_follower(p, &l, log);
+            fetch_from(m, p, &l);
+        }
         /* else: the log is there, so that its high watermark stays in the checkpoint; a later
          * request will tell of a leader that lives */
         log_unref(log);
     }
-    if (e == KERR_KAFKA_STORAGE_ERROR)
+    if (e == KERR_KAFKA_STORAGE_ERROR) {
+        replica_manager_unfollow(m, p);
         partition_make_offline(p);
+    }
     return e;
 }
 
 /* The same leadership again: nothing changes but a topic id that was not known. */
-static enum kerr same_epoch(struct partition *p, struct uuid id)
+static enum kerr same_epoch(struct replica_manager *m, struct partition *p, struct uuid id)
 {
+    int32_t epoch = atomic_load(&p->leader_epoch);
     struct uuid own = partition_topic_id(p);
     if (!uuid_is_zero(id) && uuid_is_zero(own)) {
         struct log *log = partition_log(p);
         enum kerr e = log ? log_set_topic_id(log, id) : KERR_NONE;
         if (log)
             log_unref(log);
-        if (e == KERR_NONE)
+        if (e == KERR_NONE) {
             partition_take_topic_id(p, id);
+            if (m->o.fetchers)
+                fetchers_set_id(m->o.fetchers, p, epoch, id);
+        }
         return e;
     }
-    if (uuid_is_zero(id) && !uuid_is_zero(own) && atomic_load(&p->role) == PARTITION_FOLLOWER)
+    if (uuid_is_zero(id) && !uuid_is_zero(own) && atomic_load(&p->role) == PARTITION_FOLLOWER) {
+        if (m->o.fetchers) /* by name again */
+            fetchers_set_id(m->o.fetchers, p, epoch, id);
         return KERR_NONE;
+    }
     return KERR_STALE_CONTROLLER_EPOCH;
 }
 
@@ -111,7 +148,7 @@ static enum kerr become_one(struct replica_manager *m, struct partition *p, cons
     if (s->leader_epoch < own)
         return KERR_STALE_CONTROLLER_EPOCH;
     if (s->leader_epoch == own)
-        return same_epoch(p, id);
+        return same_epoch(m, p, id);
     if (!among(s->replicas.v, s->replicas.n, m->o.broker_id))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     return take_role(m, p, s, id);
@@ -241,8 +278,11 @@ void replica_manager_become(struct replica_manager *m, int version,
     pthread_mutex_lock(&m->control);
     enum kerr e = fits ? replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch)
                        : KERR_UNKNOWN_SERVER_ERROR;
-    if (e == KERR_NONE)
+    if (e == KERR_NONE) {
         fan_out(m->o.workers, all.lanes, become_lane, &all);
+        if (m->o.fetchers)
+            fetchers_close_idle(m->o.fetchers);
+    }
     pthread_mutex_unlock(&m->control);
     if (e != KERR_NONE) /* nothing was done, nothing is told of partitions */
         out->partition_errors.n = out->topics.n = 0;

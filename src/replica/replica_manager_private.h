@@ -34,6 +34,8 @@ struct partition *replica_manager_lookup(struct replica_manager *m, struct topic
 /* The same, made when missing. NULL without memory. `control` held. */
 struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
                                                  struct topic_partition tp);
+/* It is not fetched any more. `control` held. */
+void replica_manager_unfollow(struct replica_manager *m, struct partition *p);
 /* Drops it from the map. `control` held. */
 void replica_manager_forget(struct replica_manager *m, struct partition *p);
 

@@ -2,6 +2,7 @@
 #include "base/logline.h"
 #include "protocol/msg/stop_replica.h"
 #include "replica/fan_out.h"
+#include "replica/fetchers.h"
 #include "replica/replica_manager_private.h"
 
 static enum kerr delete_log(struct replica_manager *m, struct topic_partition tp)
@@ -25,6 +26,7 @@ static enum kerr stop_partition(struct replica_manager *m, struct partition *p,
     /* -1: not known, -2: the topic is being deleted */
     if (leader_epoch >= 0 && leader_epoch < atomic_load(&p->leader_epoch))
         return KERR_FENCED_LEADER_EPOCH;
+    replica_manager_unfollow(m, p);
     if (!delete) {
         partition_wake(p);
         return KERR_NONE;
@@ -128,6 +130,8 @@ void replica_manager_stop(struct replica_manager *m, const struct stop_replica_r
         add_stops(&all, req, out);
         out->partition_errors.n = all.n;
         fan_out(m->o.workers, all.lanes, stop_lane, &all);
+        if (m->o.fetchers)
+            fetchers_close_idle(m->o.fetchers);
     }
     pthread_mutex_unlock(&m->control);
     out->error_code = (int16_t)e;

@@ -23,7 +23,12 @@
 #define NUMBERS(...) \
     ((const int32_t[]){__VA_ARGS__}), (int32_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 
+struct fetchers;
+
 struct bench {
+    int32_t id;                /* of the broker */
+    struct bench *shares;      /* clock and executor of that one; NULL: its own */
+    struct fetchers *fetchers; /* set before the logs are opened; NULL: none */
     char dirs[2][32];
     int dirs_n;
     struct sim_clock clock;
@@ -36,6 +41,11 @@ struct bench {
     struct log_config config; /* of every topic */
     struct arena a;
 };
+
+static UNUSED struct sim_clock *bench_clock(struct bench *b)
+{
+    return b->shares ? &b->shares->clock : &b->clock;
+}
 
 static UNUSED void bench_config(void *arg, struct str topic, struct log_config *c)
 {
@@ -109,22 +119,23 @@ static UNUSED void bench_open_logs(struct bench *b)
     char err[256] = "", cluster[64];
     int32_t id;
     struct log_manager_options lo = {.fs = fs_fault_fs(b->fault),
-                                     .clock = &b->clock.clock,
+                                     .clock = &bench_clock(b)->clock,
                                      .dirs = dirs,
                                      .dirs_n = b->dirs_n,
                                      .defaults = b->config,
                                      .recovery_threads = 1,
-                                     .broker_id = 1,
+                                     .broker_id = b->id,
                                      .cluster_id = "bench",
                                      .dir_failed = bench_dir_failed,
                                      .arg = b};
     assert_int_equal(log_manager_read_meta(&lo, &id, cluster, err, sizeof err), 0);
     assert_int_equal(log_manager_open(&lo, &b->logs, err, sizeof err), 0);
-    struct replica_manager_options ro = {.broker_id = 1,
+    struct replica_manager_options ro = {.broker_id = b->id,
+                                         .fetchers = b->fetchers,
                                          .logs = b->logs,
                                          .metadata = b->metadata,
                                          .workers = b->workers,
-                                         .clock = &b->clock.clock,
+                                         .clock = &bench_clock(b)->clock,
                                          .replica_lag_ms = 10000,
                                          .topic_config = bench_config,
                                          .arg = b};
@@ -140,18 +151,22 @@ static UNUSED void bench_stop_logs(struct bench *b)
     log_manager_close(b->logs);
 }
 
-static UNUSED void bench_open_dirs(struct bench *b, int dirs)
+/* With what is set already: id, shares, fetchers. */
+static UNUSED void bench_open_as(struct bench *b, int dirs)
 {
-    memset(b, 0, sizeof *b);
     b->dirs_n = dirs;
     for (int i = 0; i < dirs; i++) {
         snprintf(b->dirs[i], sizeof b->dirs[i], "%s/replica-test-XXXXXX",
                  getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
         assert_non_null(mkdtemp(b->dirs[i]));
     }
-    sim_clock_init(&b->clock, 1700000000000);
-    sim_clock_advance(&b->clock, 1000000); /* a machine that has been up for a while */
-    b->sim = sim_executor_new(&b->clock);
+    if (b->shares) {
+        b->sim = b->shares->sim;
+    } else {
+        sim_clock_init(&b->clock, 1700000000000);
+        sim_clock_advance(&b->clock, 1000000); /* a machine that has been up for a while */
+        b->sim = sim_executor_new(&b->clock);
+    }
     assert_int_equal(workers_sim(sim_executor_ex(b->sim), &b->workers), 0);
     b->fault = fs_fault_new(fs_posix());
     b->metadata = metadata_cache_new();
@@ -159,6 +174,13 @@ static UNUSED void bench_open_dirs(struct bench *b, int dirs)
     arena_init(&b->a, 0);
     bench_open_logs(b);
     assert_int_equal(bench_metadata(b, 3, "t"), KERR_NONE);
+}
+
+static UNUSED void bench_open_dirs(struct bench *b, int dirs)
+{
+    memset(b, 0, sizeof *b);
+    b->id = 1;
+    bench_open_as(b, dirs);
 }
 
 static UNUSED void bench_open(struct bench *b)
@@ -174,7 +196,8 @@ static UNUSED void bench_close(struct bench *b)
     log_manager_abandon(b->logs);
     metadata_cache_free(b->metadata);
     workers_stop(b->workers);
-    sim_executor_free(b->sim);
+    if (!b->shares)
+        sim_executor_free(b->sim);
     fs_fault_free(b->fault);
     arena_free(&b->a);
     for (int i = 0; i < b->dirs_n; i++)
@@ -311,7 +334,7 @@ static UNUSED enum kerr bench_append(struct bench *b, struct partition *p, int n
     struct batch_builder *batch = batch_builder_new(&o);
     memset(value, 'v', sizeof value);
     for (int i = 0; i < n; i++)
-        assert_int_equal(batch_builder_add(batch, i, b->clock.wall_ms, BYTES_NULL,
+        assert_int_equal(batch_builder_add(batch, i, bench_clock(b)->wall_ms, BYTES_NULL,
                                            (struct bytes){(uint8_t *)value, sizeof value}, NULL, 0),
                          0);
     assert_int_equal(batch_builder_finish(batch, &bytes), 0);
@@ -323,7 +346,7 @@ static UNUSED enum kerr bench_append(struct bench *b, struct partition *p, int n
                                    .level = CODEC_LEVEL_DEFAULT,
                                    .before_max_ms = INT64_MAX,
                                    .after_max_ms = INT64_MAX,
-                                   .now_ms = b->clock.wall_ms};
+                                   .now_ms = bench_clock(b)->wall_ms};
     arena_init(&a, 0);
     assert_int_equal(records_prepare(&policy, bytes.p, bytes.len, &a, &pr), KERR_NONE);
     enum kerr e = partition_append(p, &pr, APPEND_CLIENT, acks, out ? out : &ignored);

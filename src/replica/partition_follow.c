@@ -1,0 +1,191 @@
+/* partition_follow.c - see partition_follow.h. */
+#include "replica/partition_follow.h"
+
+#include "base/logline.h"
+#include "replica/partition_private.h"
+
+/* With the lock held for reading on success: roles stay while the log is worked on. */
+static enum kerr enter(struct partition *p, int32_t leader_epoch)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    int role = atomic_load_explicit(&p->role, memory_order_relaxed);
+    enum kerr e = KERR_NONE;
+    if (role == PARTITION_OFFLINE)
+        e = KERR_KAFKA_STORAGE_ERROR;
+    else if (role != PARTITION_FOLLOWER || atomic_load(&p->leader_epoch) != leader_epoch)
+        e = KERR_NOT_LEADER_OR_FOLLOWER;
+    if (e != KERR_NONE)
+        pthread_rwlock_unlock(&p->lock);
+    return e;
+}
+
+static void look(struct partition *p, struct follow_view *out)
+{
+    out->log_start = log_start_offset(p->log);
+    out->log_end = log_end_offset(p->log);
+    out->high_watermark = log_high_watermark(p->log);
+    out->latest_epoch = log_latest_epoch(p->log);
+}
+
+static void leave(struct partition *p, struct follow_view *view)
+{
+    look(p, view);
+    pthread_rwlock_unlock(&p->lock);
+}
+
+enum kerr partition_follow_view(struct partition *p, int32_t leader_epoch, struct follow_view *out)
+{
+    enum kerr e = enter(p, leader_epoch);
+    if (e == KERR_NONE)
+        leave(p, out);
+    return e;
+}
+
+/* ---- append ---- */
+
+static const struct append_policy replicated = {.origin = APPEND_REPLICATION,
+                                                .produce_version = -1,
+                                                .max_message_bytes = INT32_MAX,
+                                                .compression = COMPRESSION_PRODUCER,
+                                                .before_max_ms = INT64_MAX,
+                                                .after_max_ms = INT64_MAX};
+
+/* The leader's log may begin in the middle of a batch: an empty log then begins with that batch. */
+static enum kerr begin_at_batch(struct partition *p, const struct prepared *pr)
+{
+    int64_t first = pr->batches[0].head.base_offset, end = log_end_offset(p->log);
+    if (first >= end || log_start_offset(p->log) != end)
+        return KERR_NONE;
+    say_info("ReplicaManager", "%s-%d: the leader's log begins inside the batch at %lld", p->topic,
+             (int)p->number, (long long)first);
+    return log_truncate_fully(p->log, first);
+}
+
+static enum kerr append_locked(struct partition *p, const struct follow_append *a,
+                               struct prepared *pr)
+{
+    struct append_info info;
+    if (log_end_offset(p->log) != a->offset)
+        return KERR_OFFSET_OUT_OF_RANGE;
+    enum kerr e = begin_at_batch(p, pr);
+    if (e == KERR_NONE)
+        e = log_append_as_follower(p->log, pr, &info);
+    if (e == KERR_NONE && (info.needs_flush || info.rolled) && p->env->workers)
+        partition_flush_soon(p, p->env->workers);
+    return e;
+}
+
+/* Before the log start: that may not be above the watermark. */
+static enum kerr take_marks(struct partition *p, const struct follow_append *a, bool *moved)
+{
+    int64_t before = log_high_watermark(p->log);
+    int64_t now = log_set_high_watermark(p->log, a->leader_high_watermark);
+    if (now < before)
+        say_info("ReplicaManager",
+                 "%s-%d: high watermark goes down from %lld to %lld, its leader's", p->topic,
+                 (int)p->number, (long long)before, (long long)now);
+    *moved = now != before;
+    int64_t start = a->leader_log_start;
+    if (start <= log_start_offset(p->log))
+        return KERR_NONE;
+    /* a start above our watermark lifts it, where there are records */
+    if (start > now && start <= log_end_offset(p->log))
+        log_set_high_watermark(p->log, start);
+    else if (start > now)
+        return KERR_NONE; /* what we lack of the leader is found out by the next fetch */
+    return log_raise_start_offset(p->log, start);
+}
+
+enum kerr partition_follow_append(struct partition *p, const struct follow_append *a,
+                                  struct follow_view *view)
+{
+    struct arena arena;
+    struct prepared pr = {.batches_n = 0};
+    bool moved = false;
+    enum kerr e = KERR_NONE;
+    arena_init(&arena, 0); /* bounded by the fetch answer */
+    /* Checksums are looked at without the lock. Replicated bytes are left as they are. */
+    if (a->len > 0)
+        e = records_prepare(&replicated, (uint8_t *)a->records, (size_t)a->len, &arena, &pr);
+    if (e == KERR_NONE && (e = enter(p, a->leader_epoch)) == KERR_NONE) {
+        if (pr.batches_n > 0)
+            e = append_locked(p, a, &pr);
+        if (e == KERR_NONE)
+            e = take_marks(p, a, &moved);
+        leave(p, view);
+    }
+    if (a->len > 0)
+        prepared_free(&pr);
+    arena_free(&arena);
+    if (moved)
+        partition_wake(p);
+    return e;
+}
+
+/* ---- cuts ---- */
+
+static enum kerr cut_locked(struct partition *p, int64_t offset)
+{
+    int64_t end = log_end_offset(p->log), hw = log_high_watermark(p->log);
+    if (offset < end)
+        say_info("ReplicaManager", "%s-%d: cut from %lld to %lld%s, as its leader's log is",
+                 p->topic, (int)p->number, (long long)end, (long long)offset,
+                 offset < hw ? ", below the high watermark" : "");
+    return log_truncate_to(p->log, offset < end ? offset : end);
+}
+
+enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t offset,
+                                    struct follow_view *view)
+{
+    enum kerr e = enter(p, leader_epoch);
+    if (e != KERR_NONE)
+        return e;
+    e = cut_locked(p, offset);
+    leave(p, view);
+    partition_wake(p);
+    return e;
+}
+
+enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t offset,
+                                   struct follow_view *view)
+{
+    enum kerr e = enter(p, leader_epoch);
+    if (e != KERR_NONE)
+        return e;
+    say_warn("ReplicaManager", "%s-%d: dropped, and begun anew at %lld, where its leader begins",
+             p->topic, (int)p->number, (long long)offset);
+    e = log_truncate_fully(p->log, offset);
+    leave(p, view);
+    partition_wake(p);
+    return e;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int32_t their_epoch,
+                                    int64_t their_end, bool *sure, struct follow_view *view)
+{
+    *sure = true;
+    enum kerr e = enter(p, leader_epoch);
+    if (e != KERR_NONE)
+        return e;
+    int64_t to = least(their_end, log_end_offset(p->log));
+    if (their_epoch >= 0) {
+        int32_t epoch;
+        int64_t end;
+        log_end_offset_for_epoch(p->log, their_epoch, &epoch, &end);
+        if (epoch == their_epoch)
+            to = least(end, to);
+        else if (epoch >= 0) { /* an epoch that the leader may not have either */
+            to = least(end, log_end_offset(p->log));
+            *sure = false;
+        }
+    }
+    e = cut_locked(p, to);
+    leave(p, view);
+    partition_wake(p);
+    return e;
+}

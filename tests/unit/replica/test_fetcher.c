@@ -1,0 +1,449 @@
+/* Followers that fetch: records and marks arrive, logs that have gone apart come together, errors
+ * are waited out, sessions stay small. */
+#include "sim_source.h"
+
+static struct sim_net net;
+
+static struct sim_node *node(int32_t id)
+{
+    return &net.nodes[id - 1];
+}
+
+static void records_and_the_watermark_arrive(void **state)
+{
+    sim_net_open(&net, 3, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_drain(&net);
+    for (int i = 1; i <= 20; i++) {
+        sim_net_append(&net, 1, 0, i);
+        sim_net_drain(&net);
+    }
+    assert_int_equal(sim_net_end(&net, 1, 0), 210);
+    for (int32_t id = 2; id <= 3; id++) {
+        assert_int_equal(sim_net_end(&net, id, 0), 210);
+        assert_true(sim_net_same(&net, 1, id, 0));
+    }
+    assert_int_equal(sim_net_hw(&net, 1, 0), 210);
+    sim_net_advance(&net, 500); /* the watermark comes with the next answer */
+    assert_int_equal(sim_net_hw(&net, 2, 0), 210);
+    assert_int_equal(sim_net_hw(&net, 3, 0), 210);
+    assert_int_equal(node(1)->last_version, 17);
+    assert_int_equal(node(1)->full_fetches, 2);
+    sim_net_close(&net);
+}
+
+/* Each level fetches in its own version, and says what that version can say. */
+static void every_level_follows(void **state)
+{
+    static const struct {
+        int ibp, version;
+    } levels[] = {{IBP(2, 3, 0), 10}, {IBP(2, 3, 1), 11}, {IBP(2, 7, 0), 11},
+                  {IBP(2, 7, 1), 12}, {IBP(3, 1, 0), 13}, {IBP(3, 5, 0), 14},
+                  {IBP(3, 5, 1), 15}, {IBP(3, 7, 4), 16}, {IBP(3, 9, 0), 17}};
+    for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++) {
+        sim_net_open(&net, 2, levels[i].ibp);
+        sim_net_lead(&net, 0, 1, 0, 0, 7);
+        sim_net_append(&net, 1, 0, 5);
+        sim_net_drain(&net);
+        sim_net_append(&net, 1, 0, 5);
+        sim_net_drain(&net);
+        sim_net_lead(&net, 0, 2, 1, 1, 7);
+        sim_net_append(&net, 2, 0, 5);
+        sim_net_drain(&net);
+        assert_int_equal(sim_net_end(&net, 1, 0), 15);
+        assert_true(sim_net_same(&net, 1, 2, 0));
+        assert_int_equal(node(1)->last_version, levels[i].version);
+        assert_int_equal(node(2)->epoch_questions > 0, levels[i].ibp < IBP(2, 7, 1));
+        sim_net_close(&net);
+    }
+}
+
+/* Each leader writes what the others never get; then the last one's history wins. */
+static void histories_that_went_apart_come_together(void **state)
+{
+    static const int levels[] = {0, IBP(2, 7, 0)};
+    for (int l = 0; l < 2; l++) {
+        srandom(7 + (unsigned)l);
+        for (int round = 0; round < 20; round++) {
+            sim_net_open(&net, 3, levels[l]);
+            sim_net_lead(&net, 0, 1, 0, 0, 7);
+            sim_net_append(&net, 1, 0, 1 + (int)(random() % 4));
+            sim_net_drain(&net);
+            int32_t epoch = 0, leader = 1;
+            for (int turn = 0; turn < 6; turn++) {
+                leader = 1 + (int32_t)(random() % 3);
+                for (int32_t id = 1; id <= 3; id++) /* cut off, some of them */
+                    node(id)->down = random() % 2;
+                epoch++;
+                sim_net_lead(&net, 0, leader, epoch, epoch, 7);
+                for (long i = random() % 3; i > 0; i--) {
+                    sim_net_append(&net, leader, 0, 1 + (int)(random() % 3));
+                    sim_net_drain(&net);
+                }
+            }
+            for (int32_t id = 1; id <= 3; id++)
+                node(id)->down = false;
+            sim_net_advance(&net, 3000);
+            for (int32_t id = 1; id <= 3; id++) {
+                assert_int_equal(sim_net_end(&net, id, 0), sim_net_end(&net, leader, 0));
+                assert_true(sim_net_same(&net, leader, id, 0));
+            }
+            if (!levels[l])
+                assert_int_equal(node(1)->epoch_questions + node(2)->epoch_questions +
+                                     node(3)->epoch_questions,
+                                 0);
+            sim_net_close(&net);
+        }
+    }
+}
+
+/* The watermark of a diverging log is not taken over before the cut. */
+static void a_diverging_log_is_cut_before_its_watermark_moves(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 10);
+    sim_net_drain(&net);
+    sim_net_advance(&net, 600);
+    node(1)->down = true; /* 2 does not get these */
+    sim_net_append(&net, 1, 0, 20);
+    sim_net_advance(&net, 600);
+    assert_int_equal(sim_net_end(&net, 2, 0), 10);
+    node(2)->down = true;
+    sim_net_lead(&net, 0, 2, 1, 1, 7);
+    sim_net_append(&net, 2, 0, 25);
+    assert_int_equal(sim_net_end(&net, 1, 0), 30);
+    assert_int_equal(sim_net_hw(&net, 1, 0), 10);
+    node(2)->down = false;
+    for (int i = 0; i < 5000 && sim_net_end(&net, 1, 0) == 30; i++) {
+        if (!sim_executor_step(node(1)->b.sim))
+            sim_net_advance(&net, 1);
+        if (sim_net_end(&net, 1, 0) == 30)
+            assert_int_equal(sim_net_hw(&net, 1, 0), 10);
+    }
+    assert_int_equal(sim_net_end(&net, 1, 0), 10);
+    sim_net_advance(&net, 2000);
+    assert_true(sim_net_same(&net, 1, 2, 0));
+    assert_int_equal(sim_net_hw(&net, 1, 0), 35);
+    sim_net_close(&net);
+}
+
+static void a_follower_behind_the_leaders_start_begins_anew(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    node(1)->down = true;
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 10);
+    struct log *log = log_manager_find(node(1)->b.logs, bench_tp("t", 0));
+    log_set_high_watermark(log, 10);
+    assert_int_equal(log_truncate_fully(log, 100), KERR_NONE); /* retention took all */
+    log_unref(log);
+    sim_net_append(&net, 1, 0, 5);
+    node(1)->down = false;
+    sim_net_advance(&net, 3000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 105);
+    assert_true(sim_net_same(&net, 1, 2, 0));
+    assert_true(node(1)->offset_questions >= 2);
+    sim_net_close(&net);
+}
+
+/* The leader's start lies inside a batch: the follower has the batch and the start. */
+static void the_leaders_log_start_follows(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 10);
+    sim_net_drain(&net);
+    struct partition *p = sim_net_partition(&net, 1, 0);
+    int64_t raised, low;
+    assert_int_equal(partition_delete_records(p, 4, &raised), KERR_NONE);
+    sim_net_advance(&net, 1100);
+    struct log *log = log_manager_find(node(2)->b.logs, bench_tp("t", 0));
+    assert_int_equal(log_start_offset(log), 4);
+    log_unref(log);
+    assert_int_equal(partition_low_watermark(p, &low), KERR_NONE);
+    assert_int_equal(low, 4); /* and the leader has heard of it */
+    partition_unref(p);
+    sim_net_close(&net);
+}
+
+static void an_empty_log_begins_with_the_batch_of_the_leaders_start(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    static const int32_t alone[] = {1}, both[] = {1, 2};
+    struct lead l = {
+        .leader = 1, .isr = alone, .isr_n = 1, .replicas = both, .replicas_n = 2, .is_new = true};
+    assert_int_equal(bench_lead(&node(1)->b, "t", 0, l), KERR_NONE);
+    sim_net_append(&net, 1, 0, 10);
+    sim_net_append(&net, 1, 0, 10);
+    struct partition *p = sim_net_partition(&net, 1, 0);
+    struct log *log = partition_log(p);
+    log_set_high_watermark(log, 20);
+    assert_int_equal(log_raise_start_offset(log, 14), KERR_NONE);
+    log_unref(log);
+    assert_int_equal(bench_lead(&node(2)->b, "t", 0, l), KERR_NONE);
+    sim_net_advance(&net, 3000);
+    log = log_manager_find(node(2)->b.logs, bench_tp("t", 0));
+    assert_int_equal(log_start_offset(log), 14);
+    assert_int_equal(log_end_offset(log), 20);
+    log_unref(log);
+    partition_unref(p);
+    sim_net_close(&net);
+}
+
+/* Every answer that only waiting helps against. */
+static void errors_are_waited_out(void **state)
+{
+    static const int16_t errors[] = {KERR_NOT_LEADER_OR_FOLLOWER,     KERR_UNKNOWN_LEADER_EPOCH,
+                                     KERR_UNKNOWN_TOPIC_OR_PARTITION, KERR_UNKNOWN_TOPIC_ID,
+                                     KERR_INCONSISTENT_TOPIC_ID,      KERR_KAFKA_STORAGE_ERROR,
+                                     KERR_UNKNOWN_SERVER_ERROR};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+        sim_net_open(&net, 2, 0);
+        node(1)->part_error = errors[i];
+        node(1)->part_errors = 3;
+        sim_net_lead(&net, 0, 1, 0, 0, 7);
+        sim_net_append(&net, 1, 0, 3);
+        sim_net_drain(&net);
+        assert_int_equal(sim_net_end(&net, 2, 0), 0);
+        int before = node(1)->fetches;
+        sim_net_advance(&net, 19);
+        assert_int_equal(node(1)->fetches, before); /* not in circles */
+        sim_net_advance(&net, 1000);
+        assert_int_equal(sim_net_end(&net, 2, 0), 3);
+        sim_net_close(&net);
+    }
+}
+
+static void a_fenced_partition_waits_for_its_next_order(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    node(1)->part_error = KERR_FENCED_LEADER_EPOCH;
+    node(1)->part_errors = 1;
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 5000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 0);
+    assert_int_equal(fetchers_failed_count(node(2)->b.fetchers), 1);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net);
+    assert_int_equal(fetchers_failed_count(node(2)->b.fetchers), 0);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    sim_net_close(&net);
+}
+
+/* One partition's bad records leave the others alone, and are fetched again. */
+static void corrupt_records_are_fetched_again(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_lead(&net, 1, 1, 0, 0, 7);
+    sim_net_drain(&net);
+    node(1)->corrupt = 1;
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_end(&net, 2, 0) + sim_net_end(&net, 2, 1), 3);
+    sim_net_advance(&net, 100);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    assert_int_equal(sim_net_end(&net, 2, 1), 3);
+    assert_true(sim_net_same(&net, 1, 2, 0));
+    sim_net_close(&net);
+}
+
+static void a_source_that_is_away_is_tried_until_it_is_back(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    node(1)->down = true;
+    sim_net_advance(&net, 60000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 0);
+    node(1)->down = false;
+    sim_net_advance(&net, 1000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    sim_net_close(&net);
+}
+
+static void sessions_start_again_after_errors(void **state)
+{
+    static const int16_t errors[] = {KERR_FETCH_SESSION_ID_NOT_FOUND,
+                                     KERR_INVALID_FETCH_SESSION_EPOCH,
+                                     KERR_FETCH_SESSION_TOPIC_ID_ERROR, KERR_UNKNOWN_SERVER_ERROR};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+        sim_net_open(&net, 2, 0);
+        sim_net_lead(&net, 0, 1, 0, 0, 7);
+        sim_net_append(&net, 1, 0, 3);
+        sim_net_drain(&net);
+        node(1)->session_error = errors[i];
+        sim_net_advance(&net, 500); /* the one that waits is over; the next gets the error */
+        sim_net_append(&net, 1, 0, 3);
+        sim_net_advance(&net, 100);
+        assert_int_equal(sim_net_end(&net, 2, 0), 6);
+        assert_int_equal(node(1)->full_fetches, 2);
+        sim_net_close(&net);
+    }
+}
+
+/* Quiet partitions cost nothing after the first time. */
+static void a_session_is_told_only_what_changed(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_lead(&net, 1, 1, 0, 0, 7);
+    sim_net_advance(&net, 1500);
+    int told = node(1)->parts_told, sent = node(1)->parts_sent;
+    for (int i = 0; i < 10; i++) {
+        sim_net_append(&net, 1, 0, 1);
+        sim_net_drain(&net);
+    }
+    assert_int_equal(node(1)->parts_told - told, 10);
+    assert_true(node(1)->parts_sent - sent <= 20);
+    sim_net_close(&net);
+}
+
+/* One partition without id: all go by name; with the id that comes later, by ids. */
+static void ids_are_used_when_all_have_one(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_drain(&net);
+    assert_int_equal(node(1)->last_version, 17);
+    sim_net_lead(&net, 1, 1, 0, 0, 0);
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_advance(&net, 600);
+    assert_int_equal(sim_net_end(&net, 2, 1), 3);
+    assert_int_equal(node(1)->last_version, 12);
+    static const int32_t ids[] = {1, 2};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(bench_lead(&net.nodes[i].b, "t", 1,
+                                    (struct lead){.leader = 1,
+                                                  .isr = ids,
+                                                  .isr_n = 2,
+                                                  .replicas = ids,
+                                                  .replicas_n = 2,
+                                                  .id = {{7}}}),
+                         KERR_NONE); /* the same epoch: only the id is news */
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_advance(&net, 600);
+    assert_int_equal(sim_net_end(&net, 2, 1), 6);
+    assert_int_equal(node(1)->last_version, 17);
+    sim_net_close(&net);
+}
+
+/* A fetch that waits at the leader does not hold up a partition that comes later. */
+static void a_new_partition_does_not_wait(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_advance(&net, 600);
+    sim_net_lead(&net, 1, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_advance(&net, 25);
+    assert_int_equal(sim_net_end(&net, 2, 1), 3);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    sim_net_close(&net);
+}
+
+static void a_leader_or_a_deleted_replica_fetches_no_more(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_drain(&net);
+    assert_int_equal(fetchers_count(node(2)->b.fetchers), 1);
+    sim_net_lead(&net, 0, 2, 1, 1, 7); /* 2 leads, 1 follows */
+    sim_net_drain(&net);
+    assert_int_equal(fetchers_count(node(2)->b.fetchers), 0);
+    assert_int_equal(node(2)->places_closed, 1);
+    assert_int_equal(fetchers_count(node(1)->b.fetchers), 1);
+    assert_int_equal(bench_stop(&node(1)->b, "t", 0, -2, true), KERR_NONE);
+    sim_net_append(&net, 2, 0, 3);
+    sim_net_drain(&net);
+    assert_int_equal(fetchers_count(node(1)->b.fetchers), 0);
+    assert_null(log_manager_find(node(1)->b.logs, bench_tp("t", 0)));
+    sim_net_close(&net);
+}
+
+/* Told to stop, kept: nothing comes until the next LeaderAndIsr. */
+static void a_stopped_replica_stays_as_it_is(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_drain(&net);
+    assert_int_equal(bench_stop(&node(2)->b, "t", 0, 0, false), KERR_NONE);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 2000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 0);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    sim_net_close(&net);
+}
+
+static void a_held_back_replica_fetches_when_it_may(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    node(2)->rate_held = 1;
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 2000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 0);
+    assert_int_equal(node(1)->fetches, 0);
+    node(2)->rate_held = 0;
+    sim_net_advance(&net, 100);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    sim_net_close(&net);
+}
+
+static void a_disk_fault_ends_that_partition_alone(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_drain(&net);
+    fs_fault_add(node(2)->b.fault,
+                 (struct fs_fault_rule){.call = FS_PWRITEV, .times = -1, .error = EIO});
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 2000);
+    enum kerr why;
+    assert_null(replica_manager_find(node(2)->b.m, bench_tp("t", 0), &why));
+    assert_int_equal(why, KERR_KAFKA_STORAGE_ERROR);
+    sim_net_close(&net);
+}
+
+static void partitions_are_spread_as_everywhere(void **state)
+{
+    static const struct {
+        const char *topic;
+        int32_t partition;
+        int n, number;
+    } t[] = {{"t", 0, 1, 0}, {"t", 0, 4, 0}, {"t", 3, 4, 3}, {"topic", 1, 5, 1}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(fetchers_number_of(bench_tp(t[i].topic, t[i].partition), t[i].n),
+                         t[i].number);
+    int seen[4] = {0};
+    for (int32_t p = 0; p < 100; p++)
+        seen[fetchers_number_of(bench_tp("spread", p), 4)]++;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(seen[i], 25);
+}
+
+UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_follows),
+          unit_test(histories_that_went_apart_come_together),
+          unit_test(a_diverging_log_is_cut_before_its_watermark_moves),
+          unit_test(a_follower_behind_the_leaders_start_begins_anew),
+          unit_test(the_leaders_log_start_follows),
+          unit_test(an_empty_log_begins_with_the_batch_of_the_leaders_start),
+          unit_test(errors_are_waited_out), unit_test(a_fenced_partition_waits_for_its_next_order),
+          unit_test(corrupt_records_are_fetched_again),
+          unit_test(a_source_that_is_away_is_tried_until_it_is_back),
+          unit_test(sessions_start_again_after_errors),
+          unit_test(a_session_is_told_only_what_changed), unit_test(ids_are_used_when_all_have_one),
+          unit_test(a_new_partition_does_not_wait),
+          unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
+          unit_test(a_stopped_replica_stays_as_it_is),
+          unit_test(a_held_back_replica_fetches_when_it_may),
+          unit_test(a_disk_fault_ends_that_partition_alone),
+          unit_test(partitions_are_spread_as_everywhere))
