@@ -1,11 +1,13 @@
 /* broker_cluster.c - see broker_cluster.h. */
 #include "server/broker_cluster.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/logline.h"
 #include "controller/peer_channel.h"
 #include "server/broker_private.h"
+#include "server/fetch_threads.h"
 #include "server/local_channel.h"
 
 int broker_ibp(const struct broker *b)
@@ -46,4 +48,58 @@ struct broker_channel *broker_open_channel(void *arg, const struct broker_info *
                                          config_int(b->config, "controller.socket.timeout.ms"),
                                      .own_id = b->id};
     return peer_channel_new(&o, &opener, ex);
+}
+
+/* ---- fetchers ---- */
+
+static int64_t registered_epoch(void *arg)
+{
+    const struct broker *b = arg;
+    return b->registrar ? broker_registrar_epoch(b->registrar) : -1;
+}
+
+static struct fetch_settings fetch_settings_of(struct broker *b)
+{
+    const struct config *c = b->config;
+    return (struct fetch_settings){
+        .broker_id = b->id,
+        .ibp = broker_ibp(b),
+        .max_bytes = (int32_t)config_int(c, "replica.fetch.max.bytes"),
+        .response_max_bytes = (int32_t)config_int(c, "replica.fetch.response.max.bytes"),
+        .min_bytes = (int32_t)config_int(c, "replica.fetch.min.bytes"),
+        .wait_max_ms = (int32_t)config_int(c, "replica.fetch.wait.max.ms"),
+        .backoff_ms = config_int(c, "replica.fetch.backoff.ms"),
+        .timeout_ms = config_int(c, "replica.socket.timeout.ms"),
+        .broker_epoch = registered_epoch,
+        .arg = b};
+}
+
+int broker_make_fetchers(struct broker *b, char *err, size_t err_n)
+{
+    b->fetch_threads = fetch_threads_new(
+        b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"));
+    if (b->fetch_threads) {
+        struct fetchers_options o = {.settings = fetch_settings_of(b),
+                                     .places = fetch_threads_places(b->fetch_threads),
+                                     .per_source =
+                                         (int)config_int(b->config, "num.replica.fetchers")};
+        b->fetchers = fetchers_new(&o);
+    }
+    if (b->fetchers)
+        return 0;
+    snprintf(err, err_n, "cannot make the replica fetchers: out of memory");
+    return -ENOMEM;
+}
+
+void broker_stop_fetchers(struct broker *b)
+{
+    if (b->fetchers)
+        fetchers_stop(b->fetchers);
+    fetch_threads_await(b->fetch_threads);
+}
+
+void broker_free_fetchers(struct broker *b)
+{
+    fetchers_free(b->fetchers);
+    fetch_threads_free(b->fetch_threads);
 }

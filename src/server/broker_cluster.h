@@ -3,6 +3,8 @@
 #ifndef SERVER_BROKER_CLUSTER_H
 #define SERVER_BROKER_CLUSTER_H
 
+#include <stddef.h>
+
 #include "controller/broker_channel.h"
 #include "metadata/metadata_cache.h"
 #include "protocol/ibp.h"
@@ -14,5 +16,10 @@ int broker_ibp(const struct broker *b);
 /* The controller's channel to a broker, itself included (controller.h). On the controller's
  * executor. */
 struct broker_channel *broker_open_channel(void *broker, const struct broker_info *to);
+/* Before the replicas are made: whatever follows other brokers. 0 or -errno with a line in err. */
+int broker_make_fetchers(struct broker *b, char *err, size_t err_n);
+/* Nothing is fetched afterwards. Before the registration is taken down. @blocks */
+void broker_stop_fetchers(struct broker *b);
+void broker_free_fetchers(struct broker *b); /* after the replicas */
 
 #endif

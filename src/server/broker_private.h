@@ -39,6 +39,8 @@ struct broker {
     struct log_manager *logs;
     struct cleaner *cleaner; /* NULL also when it is switched off */
     struct metadata_cache *metadata;
+    struct fetch_threads *fetch_threads;
+    struct fetchers *fetchers;
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;
     struct fetch_sessions *fetch_sessions;

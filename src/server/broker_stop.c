@@ -5,6 +5,7 @@
 
 #include "base/logline.h"
 #include "server/auto_create.h"
+#include "server/broker_cluster.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/client_quotas.h"
@@ -121,6 +122,7 @@ static void close_data(struct broker *b)
     /* A dir that fails while the logs are closed has no replicas left to take offline. */
     replica_manager_free(atomic_exchange(&b->replicas, NULL));
     cleaner_free(b->cleaner);
+    broker_free_fetchers(b);
     if (b->logs)
         log_manager_close(b->logs);
 }
@@ -157,6 +159,7 @@ void broker_take_down(struct broker *b)
     broker_groups_shut_down(b); /* members that wait would hold the network up */
     stop_network(b);
     stop_upkeep(b);
+    broker_stop_fetchers(b);
     if (b->controller_ex)
         call_on(b, b->controller_ex, stop_controller);
     stop_workers(b);
