@@ -62,6 +62,7 @@ void partition_unref(struct partition *p)
     pthread_mutex_destroy(&p->flush_lock);
     pthread_mutex_destroy(&p->waiters_lock);
     free(p->remotes);
+    free(p->isr);
     free(p->topic);
     free(p);
 }

@@ -6,14 +6,24 @@
 #include "base/clock.h"
 #include "replica/partition_private.h"
 
-bool partition_isr_enough_locked(const struct partition *p)
+static bool is_enough(const struct partition *p, int32_t isr_n)
 {
-    if (p->isr_n >= p->replicas_n)
+    if (isr_n >= p->replicas_n)
         return true; /* the effective minimum is never more than the number of replicas */
     const struct log_config *c = log_config_ref(p->log);
     int32_t min = c->min_insync_replicas < p->replicas_n ? c->min_insync_replicas : p->replicas_n;
     log_config_unref(c);
-    return p->isr_n >= min;
+    return isr_n >= min;
+}
+
+bool partition_isr_enough_locked(const struct partition *p)
+{
+    return is_enough(p, p->isr_n);
+}
+
+bool partition_isr_enough_after_locked(const struct partition *p)
+{
+    return is_enough(p, p->isr_n + (p->isr_state == ISR_EXPANDING));
 }
 
 /* ---- high watermark ---- */
@@ -42,14 +52,6 @@ void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t lo
     r->last_fetch_ms = now_ms;
 }
 
-static bool broker_alive(struct metadata_cache *m, int32_t id)
-{
-    const struct metadata_snapshot *s = metadata_acquire(m);
-    bool alive = metadata_broker(s, id) != NULL;
-    metadata_release(s);
-    return alive;
-}
-
 static int64_t candidate(struct partition *p)
 {
     int64_t end = log_end_offset(p->log), least = end;
@@ -57,9 +59,10 @@ static int64_t candidate(struct partition *p)
         const struct remote_replica *r = &p->remotes[i];
         if (r->log_end >= least)
             continue;
-        if (r->in_isr || (remote_replica_caught_up(r, end, clock_mono_ms(p->env->clock),
-                                                   p->env->replica_lag_ms) &&
-                          broker_alive(p->env->metadata, r->id)))
+        if (r->in_isr || r->joining ||
+            (remote_replica_caught_up(r, end, clock_mono_ms(p->env->clock),
+                                      p->env->replica_lag_ms) &&
+             partition_broker_alive(p, r->id)))
             least = r->log_end;
     }
     return least;
@@ -133,7 +136,7 @@ enum kerr partition_check_committed(struct partition *p, int64_t required_offset
     if (e == KERR_NONE) {
         if (log_high_watermark(p->log) < required_offset)
             e = KERR_REQUEST_TIMED_OUT;
-        else if (!partition_isr_enough_locked(p))
+        else if (!partition_isr_enough_after_locked(p))
             e = KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND;
     }
     pthread_rwlock_unlock(&p->lock);

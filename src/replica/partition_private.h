@@ -3,7 +3,9 @@
  * INVARIANTS  (P1) log is NULL exactly in the roles none, offline and gone.
  *             (P2) remotes are the assigned replicas but this broker, and only a leader has any.
  *             (P3) a leader's high watermark never goes down.
- *             (P4) leader_epoch and partition_epoch never go down. */
+ *             (P4) leader_epoch and partition_epoch never go down.
+ *             (P5) only a leader has an ISR; a remote is `joining` only while isr_state is
+ *             ISR_EXPANDING, and then exactly one is. */
 #ifndef REPLICA_PARTITION_PRIVATE_H
 #define REPLICA_PARTITION_PRIVATE_H
 
@@ -14,6 +16,7 @@
 #include "log/log_manager.h"
 #include "metadata/metadata_cache.h"
 #include "replica/partition.h"
+#include "replica/partition_isr.h"
 
 struct replica_listener;
 struct source_fetcher;
@@ -26,7 +29,11 @@ struct partition_env {
     struct workers *workers; /* for flushes; NULL = nobody flushes early */
     int64_t replica_lag_ms;
     struct replica_listener *listeners; /* fixed once partitions exist */
+    struct isr_writer *isr_writer;      /* the same; NULL: ISRs never change here (tests) */
 };
+
+/* See partition_isr.h. */
+enum isr_state { ISR_STABLE, ISR_EXPANDING, ISR_SHRINKING };
 
 enum partition_role {
     PARTITION_NONE,     /* known, no log yet: a LeaderAndIsr was refused or is being applied */
@@ -39,7 +46,8 @@ enum partition_role {
 /* What a leader knows of a follower. Positions are -1 until its first fetch. Under marks. */
 struct remote_replica {
     int32_t id;
-    bool in_isr;
+    bool in_isr;  /* the committed one; under the partition's lock, like the next */
+    bool joining; /* a change that adds it is on its way */
     int64_t log_end, log_start;
     int64_t last_fetch_ms;            /* monotonic, like the next; -1 = never */
     int64_t last_caught_up_ms;        /* -1 = never */
@@ -63,7 +71,11 @@ struct partition {
     int64_t epoch_start; /* leader: first offset of its epoch */
     struct uuid topic_id;
     struct log *log; /* one reference */
-    int32_t replicas_n, isr_n;
+    int32_t replicas_n;
+    int32_t *isr; /* committed; owned, NULL when it is empty */
+    int32_t isr_n;
+    enum isr_state isr_state;
+    uint64_t isr_change;               /* counts the changes that were proposed */
     struct source_fetcher *fetched_by; /* fetchers.c's, under its lock; NULL: by none */
     struct remote_replica *remotes;    /* the array is under `lock`, what it says under marks */
     int32_t remotes_n;
@@ -113,8 +125,19 @@ enum kerr partition_check_epoch_locked(const struct partition *p, int32_t curren
 /* Role and epoch checks of a request: NONE, or the error in the order Kafka has. */
 enum kerr partition_access_locked(const struct partition *p, int32_t current_leader_epoch,
                                   bool leader_only);
+/* partition_isr.c; the lock is held for writing. 0 or -ENOMEM. */
+int partition_set_isr_locked(struct partition *p, const int32_t *isr, int32_t n);
+bool partition_broker_alive(const struct partition *p, int32_t id);
+/* May a follower, by what is known of it, join the ISR? */
+bool partition_may_join_locked(const struct partition *p, const struct remote_replica *r);
+/* The follower looked as if it might: it is looked at again, and a change proposed. No lock held.
+ */
+void partition_grow_isr(struct partition *p, int32_t id);
+
 /* Is the committed ISR as large as min.insync.replicas (at most the number of replicas) wants? */
 bool partition_isr_enough_locked(const struct partition *p);
+/* The same with the one that is joining: are records that are committed safe enough to confirm? */
+bool partition_isr_enough_after_locked(const struct partition *p);
 /* Moves the leader's high watermark if it may move. Did it? */
 bool partition_advance_locked(struct partition *p);
 struct remote_replica *partition_remote_locked(struct partition *p, int32_t id);

@@ -67,13 +67,16 @@ static enum kerr read_slice(struct partition *p, const struct partition_read_arg
                                                  args->min_one, args->hard_limit, &out->slice);
 }
 
-static bool note_follower(struct partition *p, const struct partition_read_args *args, int64_t end)
+/* *joins: it may be ripe for the ISR. */
+static bool note_follower(struct partition *p, const struct partition_read_args *args, int64_t end,
+                          bool *joins)
 {
     pthread_mutex_lock(&p->marks);
     struct remote_replica *r = partition_remote_locked(p, args->replica_id);
     bool start_moved = r->log_start < args->fetcher_log_start;
     remote_replica_fetched(r, args->offset, args->fetcher_log_start, end,
                            clock_mono_ms(p->env->clock));
+    *joins = partition_may_join_locked(p, r);
     pthread_mutex_unlock(&p->marks);
     return partition_advance_locked(p) || start_moved;
 }
@@ -82,7 +85,7 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
                          struct arena *a, struct partition_read *out)
 {
     *out = nothing_read();
-    bool moved = false;
+    bool moved = false, joins = false;
     pthread_rwlock_rdlock(&p->lock);
     enum kerr e = access(p, args);
     if (e == KERR_NONE) {
@@ -96,10 +99,12 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
         if (e == KERR_NONE && out->diverging_epoch < 0) {
             e = read_slice(p, args, a, out);
             if (e == KERR_NONE && args->replica_id >= 0 && !args->reread)
-                moved = note_follower(p, args, end);
+                moved = note_follower(p, args, end, &joins);
         }
     }
     pthread_rwlock_unlock(&p->lock);
+    if (joins)
+        partition_grow_isr(p, args->replica_id);
     if (moved)
         partition_wake(p);
     if (e != KERR_NONE)

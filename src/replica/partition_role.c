@@ -63,11 +63,21 @@ static struct remote_replica *make_remotes(struct partition *p, const struct lea
             if (old && !new_epoch) {
                 out[*n] = *old;
                 out[*n].in_isr = in_isr;
+                out[*n].joining = false;
             }
         }
         ++*n;
     }
     return out;
+}
+
+/* Nobody but a leader has one. */
+static void drop_isr_locked(struct partition *p)
+{
+    free(p->isr);
+    p->isr = NULL;
+    p->isr_n = 0;
+    p->isr_state = ISR_STABLE;
 }
 
 static void take_over_locked(struct partition *p, const struct leadership *l, struct log *log)
@@ -104,7 +114,7 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
     int32_t remotes_n;
     struct remote_replica *remotes =
         make_remotes(p, l, was_leader, new_epoch, log_end_offset(log), &remotes_n);
-    if (e == KERR_NONE && !remotes)
+    if (e == KERR_NONE && (!remotes || partition_set_isr_locked(p, l->isr, l->isr_n)))
         e = KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE) {
         take_over_locked(p, l, log);
@@ -112,7 +122,7 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
         p->remotes = remotes;
         p->remotes_n = remotes_n;
         remotes = old;
-        p->isr_n = l->isr_n;
+        p->isr_state = ISR_STABLE; /* a change on its way is answered to nobody */
         if (new_epoch)
             p->epoch_start = log_end_offset(log);
         atomic_store(&p->role, PARTITION_LEADER);
@@ -135,7 +145,7 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
     free(p->remotes);
     p->remotes = NULL;
     p->remotes_n = 0;
-    p->isr_n = 0;
+    drop_isr_locked(p);
     p->epoch_start = -1;
     atomic_store(&p->role, PARTITION_FOLLOWER);
     pthread_rwlock_unlock(&p->lock);
@@ -152,6 +162,7 @@ static void leave(struct partition *p, enum partition_role role)
     free(p->remotes);
     p->remotes = NULL;
     p->remotes_n = 0;
+    drop_isr_locked(p);
     atomic_store(&p->role, (int)role);
     pthread_rwlock_unlock(&p->lock);
     if (log)

@@ -22,6 +22,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
         .clock = o->clock,
         .metadata = o->metadata,
         .workers = o->workers,
+        .isr_writer = o->isr_writer,
         .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
     atomic_init(&m->broker_epoch, -1);
     m->controller_epoch = -1;
@@ -156,6 +157,17 @@ void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, str
         partition_unref(all[i]);
     }
     free(all);
+}
+
+static void shrink(void *arg, struct partition *p)
+{
+    (void)arg;
+    partition_shrink_isr(p);
+}
+
+void replica_manager_shrink_isrs(struct replica_manager *m)
+{
+    replica_manager_each(m, shrink, NULL);
 }
 
 /* ---- control ---- */

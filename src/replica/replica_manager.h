@@ -14,6 +14,7 @@
 #include "replica/partition.h"
 
 struct fetchers;
+struct isr_writer;
 struct replica_manager;
 struct leader_and_isr_request;  /* generated */
 struct leader_and_isr_response; /* generated */
@@ -27,8 +28,9 @@ struct replica_manager_options {
     struct metadata_cache *metadata;
     struct workers *workers;
     const struct clock *clock;
-    int64_t replica_lag_ms;    /* replica.lag.time.max.ms; 0 = the default */
-    struct fetchers *fetchers; /* borrowed; NULL: followers do not fetch (tests) */
+    int64_t replica_lag_ms;        /* replica.lag.time.max.ms; 0 = the default */
+    struct fetchers *fetchers;     /* borrowed; NULL: followers do not fetch (tests) */
+    struct isr_writer *isr_writer; /* borrowed; NULL: ISRs of leaders never change (tests) */
     struct str
         inter_broker_listener; /* where leaders are fetched from; borrowed. Empty: the first */
     /* Settings of a topic, for logs that are made. Fills *c. */
@@ -77,6 +79,8 @@ struct partition *replica_manager_find(struct replica_manager *m, struct topic_p
 int replica_manager_count(struct replica_manager *m);
 void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, struct partition *p),
                           void *arg);
+/* Looks for members of ISRs that lag: due every half replica.lag.time.max.ms. @thread any */
+void replica_manager_shrink_isrs(struct replica_manager *m);
 /* A log dir failed: its partitions go offline and waiters are woken, by a job on the workers, so it
  * may be called from under any lock. @thread any */
 void replica_manager_dir_failed(struct replica_manager *m, struct log_dir *d);
