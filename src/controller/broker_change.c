@@ -98,7 +98,7 @@ static void elect_leaderless(struct flow *f)
                 job_add_partition(f, &j->partitions, p);
         }
     }
-    partitions_elect(f, j->partitions);
+    partitions_elect(f, j->partitions, ELECT_OFFLINE);
 }
 
 static void resume_deletions(struct flow *f)
@@ -131,7 +131,7 @@ static void gather_lost(struct flow *f)
                     job_add_replica(f, t->deleting ? &deleting : &j->replicas, p, &p->replicas[k]);
             if (t->deleting)
                 continue;
-            if (p->state == PARTITION_ONLINE && !replica_is_online(j->c, p->leader))
+            if (p->state == PARTITION_ONLINE && !replica_is_online(j->c, p, p->leader))
                 job_add_partition(f, &j->partitions, p);
         }
     }

@@ -29,6 +29,7 @@ void context_init(struct context *x)
 {
     *x = (struct context){.brokers_n = 0};
     hmap_init(&x->topics);
+    hmap_init(&x->by_id);
 }
 
 void context_clear(struct context *x)
@@ -40,6 +41,7 @@ void context_clear(struct context *x)
         context_remove_topic(x, hmap_entry(h, struct ctl_topic, node));
     free(x->brokers);
     hmap_free(&x->topics);
+    hmap_free(&x->by_id);
     context_init(x);
 }
 
@@ -175,7 +177,6 @@ struct ctl_topic *context_add_topic(struct context *x, struct str name, struct u
     if (!t)
         return NULL;
     t->name = (struct str){str_dup(name), name.len};
-    t->id = id;
     t->order = x->topics_made++;
     if (asprintf(&t->path, PATH_TOPICS "/%.*s", STR_ARG(name)) < 0)
         t->path = NULL;
@@ -183,12 +184,45 @@ struct ctl_topic *context_add_topic(struct context *x, struct str name, struct u
         topic_free(t);
         return NULL;
     }
+    if (context_set_topic_id(x, t, id)) {
+        context_remove_topic(x, t);
+        return NULL;
+    }
     return t;
+}
+
+static bool id_equals(const struct hnode *h, const void *key)
+{
+    return uuid_eq(hmap_entry(h, struct ctl_topic, id_node)->id, *(const struct uuid *)key);
+}
+
+struct ctl_topic *context_topic_by_id(const struct context *x, struct uuid id)
+{
+    struct hnode *h = hmap_find(&x->by_id, hash_bytes(id.b, sizeof(id.b)), id_equals, &id);
+    return h ? hmap_entry(h, struct ctl_topic, id_node) : NULL;
+}
+
+int context_set_topic_id(struct context *x, struct ctl_topic *t, struct uuid id)
+{
+    if (uuid_eq(t->id, id))
+        return 0;
+    if (!uuid_is_zero(t->id))
+        hmap_remove(&x->by_id, &t->id_node);
+    t->id = UUID_ZERO;
+    /* two nodes with one id are somebody's mistake: the first one keeps it here */
+    if (uuid_is_zero(id) || context_topic_by_id(x, id))
+        return 0;
+    if (hmap_put(&x->by_id, &t->id_node, hash_bytes(id.b, sizeof(id.b))))
+        return -ENOMEM;
+    t->id = id;
+    return 0;
 }
 
 void context_remove_topic(struct context *x, struct ctl_topic *t)
 {
     hmap_remove(&x->topics, &t->node);
+    if (!uuid_is_zero(t->id))
+        hmap_remove(&x->by_id, &t->id_node);
     topic_free(t);
 }
 
@@ -231,7 +265,10 @@ struct ctl_partition *context_add_partition(struct ctl_topic *t,
                                 .replicas = replicas,
                                 .replicas_n = a->replicas.n};
     for (int i = 0; i < a->replicas.n; i++)
-        replicas[i] = (struct ctl_replica){a->replicas.v[i], REPLICA_NON_EXISTENT};
+        replicas[i] = (struct ctl_replica){.broker = a->replicas.v[i],
+                                           .state = REPLICA_NON_EXISTENT,
+                                           .adding = id_list_has(a->adding, a->replicas.v[i]),
+                                           .removing = id_list_has(a->removing, a->replicas.v[i])};
     t->replicas_in[REPLICA_NON_EXISTENT] += a->replicas.n;
     int at = partition_place(t, p->number);
     memmove(t->partitions + at + 1, t->partitions + at,

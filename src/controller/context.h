@@ -37,6 +37,8 @@ struct ctl_topic;
 struct ctl_replica {
     int32_t broker;
     uint8_t state; /* enum replica_state; set by context_set_replica */
+    bool dead_dir; /* lies in a log dir that failed, as its broker answered; until that restarts */
+    bool adding, removing; /* by a reassignment that is under way */
 };
 
 struct ctl_partition {
@@ -45,6 +47,7 @@ struct ctl_partition {
     uint8_t state; /* enum partition_state; set in partition_state.c */
     bool known;    /* has a state node, whose content is below */
     bool recovering;
+    bool elected; /* by the last partitions_elect that named it */
     int32_t leader, leader_epoch;
     int32_t epoch; /* data version of the state node */
     int32_t controller_epoch;
@@ -55,6 +58,7 @@ struct ctl_partition {
 
 struct ctl_topic {
     struct hnode node;                 /* in context.topics */
+    struct hnode id_node;              /* in context.by_id, while it has an id */
     struct str name;                   /* owned, NUL behind */
     char *path;                        /* of the topic's node; owned */
     struct uuid id;                    /* zero = none */
@@ -99,7 +103,7 @@ struct ctl_broker {
 struct context {
     struct ctl_broker **brokers; /* owned; by id */
     int brokers_n, brokers_cap;
-    struct hmap topics;
+    struct hmap topics, by_id;
     uint64_t topics_made;
 };
 
@@ -120,6 +124,8 @@ struct ctl_topic *context_topic(const struct context *x, struct str name); /* NU
 /* NULL without memory. */
 struct ctl_topic *context_add_topic(struct context *x, struct str name, struct uuid id);
 void context_remove_topic(struct context *x, struct ctl_topic *t);                  /* frees */
+struct ctl_topic *context_topic_by_id(const struct context *x, struct uuid id);     /* NULL */
+int context_set_topic_id(struct context *x, struct ctl_topic *t, struct uuid id);   /* 0, -ENOMEM */
 struct ctl_partition *context_partition(const struct ctl_topic *t, int32_t number); /* NULL */
 /* A partition that is not there yet: NON_EXISTENT, as are its replicas. NULL without memory. */
 struct ctl_partition *context_add_partition(struct ctl_topic *t,

@@ -284,7 +284,7 @@ static void fill_umr_partition(struct round_builder *b, const struct ctl_partiti
     out->offline_replicas.v = arena_array(b->a, int32_t, (size_t)p->replicas_n);
     out->offline_replicas.n = 0;
     for (int i = 0; out->offline_replicas.v && i < p->replicas_n; i++)
-        if (!replica_is_online(b->c, p->replicas[i].broker))
+        if (!replica_is_online(b->c, p, p->replicas[i].broker))
             out->offline_replicas.v[out->offline_replicas.n++] = p->replicas[i].broker;
 }
 

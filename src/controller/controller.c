@@ -97,6 +97,7 @@ static void first_election_over(struct controller *c)
 
 static void job_free(struct job *j)
 {
+    call_refuse(j);
     arena_free(&j->inputs);
     free(j);
 }

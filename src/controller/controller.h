@@ -10,6 +10,7 @@
 #include "metadata/metadata_cache.h"
 #include "metadata/registration.h"
 #include "metadata/store.h"
+#include "protocol/errors.h"
 #include "protocol/ibp.h"
 
 struct controller;
@@ -44,6 +45,28 @@ int controller_start(const struct controller_options *o, struct controller **out
  * nodes /controller and /controller_epoch stay: the session's end removes the former. Not from the
  * callbacks above. @thread ex's */
 void controller_stop(struct controller *c);
+
+/* A request to the controller: AlterPartition, ControlledShutdown, ElectLeaders,
+ * AllocateProducerIds, AlterPartitionReassignments, ListPartitionReassignments. Queued like every
+ * other event, so each sees what those before it did. */
+struct controller_call { /* the caller's until done */
+    int16_t api_key;
+    int version;
+    const void *request;
+    void *response;      /* initialised; filled in */
+    struct arena *arena; /* for what the response points at; nobody else's meanwhile */
+    struct executor *done_on;
+    void (*done)(struct controller_call *call);
+    /* NONE; else nothing is in the response: NOT_CONTROLLER (for ControlledShutdown
+     * STALE_CONTROLLER_EPOCH), UNKNOWN_SERVER_ERROR without memory. */
+    enum kerr refused;
+    /* private */
+    struct task task;
+    struct controller *c;
+};
+/* @thread any; done never comes from inside. All must be done before controller_stop. */
+void controller_call(struct controller *c, struct controller_call *call);
+
 bool controller_is_active(const struct controller *c); /* @thread any, until stop */
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/logline.h"
 #include "controller/context.h"
 #include "controller/controller.h"
+#include "controller/election.h"
 #include "metadata/flow.h"
 #include "metadata/paths.h"
 
@@ -98,6 +99,8 @@ struct job {
     const struct event_kind *kind; /* events */
     struct arena inputs;           /* events: what was known when it was queued */
 
+    struct controller_call *call; /* whom this event answers; NULL once that is done */
+
     /* Inputs and working set; which are used is each event's own. */
     int32_t broker;
     struct str topic;
@@ -109,6 +112,7 @@ struct job {
     int ids_n;
     void *items; /* the file's own */
     int items_n, at;
+    enum election_strategy strategy;
     int32_t epoch, epoch_version;
 };
 
@@ -156,6 +160,21 @@ void controller_own_answered(struct controller *c);
 /* Forget everything of the reign. */
 void controller_resign(struct controller *c, const char *why);
 
+/* calls.c */
+/* Answers the event's caller, whose response is complete. */
+void call_answer(struct flow *f);
+/* The event will not be worked on. `j` may have no call. */
+void call_refuse(struct job *j);
+/* The broker that asks, if it is registered with this epoch; else NULL. */
+struct ctl_broker *call_broker(struct controller *c, int32_t id, int64_t epoch);
+
+/* isr_change.c */
+extern const struct event_kind event_alter_partition;
+/* shutdown.c */
+extern const struct event_kind event_controlled_shutdown;
+/* producer_id_block.c */
+extern const struct event_kind event_allocate_producer_ids;
+
 /* elect.c */
 extern const struct event_kind event_elect, event_register_and_elect, event_step_down;
 int elect_watch(struct controller *c); /* 0 or -ENOMEM */
@@ -175,6 +194,8 @@ bool broker_in_answer(struct flow *f, const struct store_request *r, struct brok
 extern const struct event_kind event_topic_change, event_topic_modified;
 void topic_unwatch(struct controller *c, struct ctl_topic *t);
 void topic_forget(struct controller *c, struct ctl_topic *t); /* unwatches and frees */
+/* What the topic's node holds by what is known; null bytes without memory. In the flow's arena. */
+struct bytes topic_node_of(struct flow *f, const struct ctl_topic *t);
 /* Begins to watch a topic and asks for its node. */
 struct ctl_topic *topic_begin(struct flow *f, struct str name);
 /* Takes the answer in. false: no such topic, or a malformed one (logged); it is forgotten again. */
@@ -203,9 +224,11 @@ void deletion_fail_replicas(struct controller *c, const struct replica_list *l, 
 /* To NEW, OFFLINE, NON_EXISTENT: at once. */
 void partitions_move(struct controller *c, const struct partition_list *l, enum partition_state to);
 /* To ONLINE by electing, as a job of the step's: writes the states, tells the brokers. Those nobody
- * can lead stay as they are. */
-void partitions_elect(struct flow *f, struct partition_list l);
-bool replica_is_online(const struct controller *c, int32_t broker);
+ * can lead stay as they are; the others have `elected` set afterwards. (NEW ones: whatever the
+ * strategy, all that are online are in sync.) */
+void partitions_elect(struct flow *f, struct partition_list l, enum election_strategy strategy);
+/* Is the replica's broker live, and its log dir? */
+bool replica_is_online(const struct controller *c, const struct ctl_partition *p, int32_t broker);
 
 /* replica_state.c */
 /* Anything but OFFLINE: at once; sends the round. */

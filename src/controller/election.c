@@ -5,46 +5,81 @@ bool election_first(const struct election *e, struct elected *out)
 {
     out->isr_n = 0;
     out->unclean = false;
-    for (int i = 0; i < e->assignment.n; i++)
-        if (e->online[i])
-            out->isr[out->isr_n++] = e->assignment.v[i];
+    for (int i = 0; i < e->n; i++)
+        if (e->assignment[i].online)
+            out->isr[out->isr_n++] = e->assignment[i].broker;
     if (!out->isr_n)
         return false;
     out->leader = out->isr[0];
     return true;
 }
 
-static bool is_online(const struct election *e, int32_t id)
+static const struct election_replica *find(const struct election *e, int32_t id)
 {
-    for (int i = 0; i < e->assignment.n; i++)
-        if (e->assignment.v[i] == id)
-            return e->online[i];
-    return false;
+    for (int i = 0; i < e->n; i++)
+        if (e->assignment[i].broker == id)
+            return &e->assignment[i];
+    return NULL;
 }
 
-static bool lead(const struct election *e, bool in_sync, struct elected *out)
+/* The first that may; `most` of the assignment are looked at. */
+static bool lead(const struct election *e, bool in_sync, bool staying, int most,
+                 struct elected *out)
 {
-    for (int i = 0; i < e->assignment.n; i++)
-        if (e->online[i] && (!in_sync || id_list_has(e->isr, e->assignment.v[i]))) {
-            out->leader = e->assignment.v[i];
-            return true;
-        }
-    return false;
-}
-
-bool election_offline(const struct election *e, struct elected *out)
-{
-    out->isr_n = 0;
-    out->unclean = false;
-    if (lead(e, true, out)) {
-        for (int i = 0; i < e->isr.n; i++)
-            if (is_online(e, e->isr.v[i]))
-                out->isr[out->isr_n++] = e->isr.v[i];
+    for (int i = 0; i < e->n && i < most; i++) {
+        const struct election_replica *r = &e->assignment[i];
+        if (!r->online || (in_sync && !id_list_has(e->isr, r->broker)) || (staying && r->leaving))
+            continue;
+        out->leader = r->broker;
         return true;
     }
-    if (!e->unclean || !lead(e, false, out))
+    return false;
+}
+
+static void keep_isr(const struct election *e, struct elected *out)
+{
+    for (int i = 0; i < e->isr.n; i++)
+        out->isr[out->isr_n++] = e->isr.v[i];
+}
+
+/* Those that are online; with `alive`, all but those that stop. */
+static void shrink_isr(const struct election *e, bool alive, struct elected *out)
+{
+    for (int i = 0; i < e->isr.n; i++) {
+        const struct election_replica *r = find(e, e->isr.v[i]);
+        if (alive ? !r || !r->stopping : r && r->online)
+            out->isr[out->isr_n++] = e->isr.v[i];
+    }
+}
+
+static bool elect_offline(const struct election *e, struct elected *out)
+{
+    if (lead(e, true, false, e->n, out)) {
+        shrink_isr(e, false, out);
+        return true;
+    }
+    if (!e->unclean || !lead(e, false, false, e->n, out))
         return false;
     out->isr[out->isr_n++] = out->leader;
     out->unclean = true;
     return true;
+}
+
+bool election_run(const struct election *e, enum election_strategy strategy, struct elected *out)
+{
+    out->isr_n = 0;
+    out->unclean = false;
+    switch (strategy) {
+    case ELECT_REASSIGNED:
+        keep_isr(e, out);
+        return lead(e, true, true, e->n, out);
+    case ELECT_PREFERRED:
+        keep_isr(e, out);
+        return lead(e, true, false, 1, out);
+    case ELECT_SHUTDOWN:
+        shrink_isr(e, true, out);
+        return lead(e, true, false, e->n, out);
+    default:
+        return elect_offline(e, out);
+    }
 }

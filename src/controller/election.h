@@ -5,9 +5,25 @@
 
 #include "metadata/znode.h"
 
+enum election_strategy {
+    ELECT_OFFLINE, /* the leader is gone: the first that is online and in sync; those offline leave
+                      the ISR. Failing that, if allowed, the first online one alone */
+    ELECT_UNCLEAN, /* the same, and it is allowed */
+    ELECT_REASSIGNED, /* the first of the target that is online and in sync; the ISR stays */
+    ELECT_PREFERRED,  /* the head of the assignment if it is online and in sync; the ISR stays */
+    ELECT_SHUTDOWN,   /* brokers are about to stop: the first in sync that is not; they leave the
+                         ISR */
+};
+
+struct election_replica {
+    int32_t broker;
+    bool online;   /* live, and its dir too */
+    bool stopping; /* live, in controlled shutdown */
+    bool leaving;  /* not in the reassignment's target */
+};
 struct election {
-    struct id_list assignment; /* in order of preference */
-    const bool *online;        /* for each of the assignment */
+    const struct election_replica *assignment; /* in order of preference */
+    int n;
     struct id_list isr;
     bool unclean; /* may a replica outside the ISR lead when nobody in it can? */
 };
@@ -20,8 +36,7 @@ struct elected {
 
 /* The very first: all online replicas are in sync, the first of them leads. false: nobody. */
 bool election_first(const struct election *e, struct elected *out);
-/* The leader is gone: the first replica that is online and in sync; what is not online leaves the
- * ISR. Failing that, if allowed, the first online one alone. false: nobody. */
-bool election_offline(const struct election *e, struct elected *out);
+/* false: nobody. */
+bool election_run(const struct election *e, enum election_strategy strategy, struct elected *out);
 
 #endif

@@ -172,7 +172,7 @@ static void begin_replicas(struct flow *f)
         for (int k = 0; k < t->partitions_n; k++) {
             struct ctl_partition *p = t->partitions[k];
             for (int m = 0; m < p->replicas_n; m++) {
-                bool is = replica_is_online(j->c, p->replicas[m].broker);
+                bool is = replica_is_online(j->c, p, p->replicas[m].broker);
                 context_set_replica(p, &p->replicas[m],
                                     is ? REPLICA_ONLINE : REPLICA_DELETION_INELIGIBLE);
                 job_add_replica(f, is ? &online : &j->replicas, p, &p->replicas[m]);
@@ -190,14 +190,14 @@ static void begin_partitions(struct flow *f)
         struct ctl_topic *t = j->topics.v[i];
         for (int k = 0; k < t->partitions_n; k++) {
             struct ctl_partition *p = t->partitions[k];
-            p->state = !p->known                            ? PARTITION_NEW
-                       : replica_is_online(j->c, p->leader) ? PARTITION_ONLINE
-                                                            : PARTITION_OFFLINE;
+            p->state = !p->known                               ? PARTITION_NEW
+                       : replica_is_online(j->c, p, p->leader) ? PARTITION_ONLINE
+                                                               : PARTITION_OFFLINE;
             if (p->state != PARTITION_ONLINE && !t->deleting)
                 job_add_partition(f, &j->partitions, p);
         }
     }
-    partitions_elect(f, j->partitions);
+    partitions_elect(f, j->partitions, ELECT_OFFLINE);
 }
 
 static void resume_deletions(struct flow *f)

@@ -46,9 +46,10 @@ void partitions_move(struct controller *c, const struct partition_list *l, enum 
             set_state(c, l->v[i], to);
 }
 
-bool replica_is_online(const struct controller *c, int32_t broker)
+bool replica_is_online(const struct controller *c, const struct ctl_partition *p, int32_t broker)
 {
-    return context_is_live(&c->ctx, broker);
+    const struct ctl_replica *r = context_replica(p, broker);
+    return context_is_live(&c->ctx, broker) && !(r && r->dead_dir);
 }
 
 /* Electing: each partition is an item that is read (unless new), decided, written; a conflict reads
@@ -78,6 +79,7 @@ static void sort_out(struct flow *f)
     for (int i = 0; i < j->partitions.n; i++) {
         struct ctl_partition *p = j->partitions.v[i];
         items[i].partition = p;
+        p->elected = false;
         if (may_move(j->c, p, PARTITION_ONLINE))
             items[i].phase = p->state == PARTITION_NEW ? ITEM_NEW : ITEM_READ;
     }
@@ -90,19 +92,22 @@ static bool prepare(struct flow *f, const struct ctl_partition *p, struct electi
                     struct elected *out, int isr_n)
 {
     int n = p->replicas_n;
-    int32_t *ids = arena_array(&f->arena, int32_t, (size_t)n);
-    bool *online = arena_array(&f->arena, bool, (size_t)n);
+    struct election_replica *r = arena_array(&f->arena, struct election_replica, (size_t)n);
+    const struct controller *c = controller_of(f);
     out->isr = arena_array(&f->arena, int32_t, (size_t)(n + isr_n));
-    if (!ids || !online || !out->isr) {
+    if (!r || !out->isr) {
         flow_fail(f, -ENOMEM);
         return false;
     }
     for (int i = 0; i < n; i++) {
-        ids[i] = p->replicas[i].broker;
-        online[i] = replica_is_online(controller_of(f), ids[i]);
+        const struct ctl_broker *b = context_broker(&c->ctx, p->replicas[i].broker);
+        r[i] = (struct election_replica){.broker = p->replicas[i].broker,
+                                         .online = replica_is_online(c, p, p->replicas[i].broker),
+                                         .stopping = b && b->shutting_down,
+                                         .leaving = p->replicas[i].removing};
     }
-    e->assignment = (struct id_list){ids, n};
-    e->online = online;
+    e->assignment = r;
+    e->n = n;
     return true;
 }
 
@@ -163,23 +168,40 @@ static void ask_states(struct flow *f)
     }
 }
 
+/* Whom an election concerns. (A broker that is not registered is told nothing in any case.) */
+static bool is_told(const struct controller *c, const struct ctl_partition *p,
+                    const struct ctl_replica *r, enum election_strategy how)
+{
+    switch (how) {
+    case ELECT_REASSIGNED:
+        return !r->removing;
+    case ELECT_PREFERRED:
+        return true;
+    case ELECT_SHUTDOWN:
+        return !r->dead_dir;
+    default:
+        return replica_is_online(c, p, r->broker);
+    }
+}
+
 /* The state is in the store: in memory now, and told to the brokers with the round. */
 static void take_over(struct flow *f, struct item *it, int32_t epoch)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
     bool is_new = p->state == PARTITION_NEW;
+    enum election_strategy how = job_of(f)->strategy;
     it->phase = ITEM_OVER;
     if (context_set_known(p, &it->node, epoch)) {
         flow_fail(f, -ENOMEM);
         return;
     }
     set_state(c, p, PARTITION_ONLINE);
-    for (int i = 0; i < p->replicas_n; i++) {
-        int32_t id = p->replicas[i].broker;
-        if (is_new ? id_list_has(it->node.isr, id) : replica_is_online(c, id))
-            batch_leader_and_isr(c, id, p, is_new);
-    }
+    p->elected = true;
+    for (int i = 0; i < p->replicas_n; i++)
+        if (is_new ? id_list_has(it->node.isr, p->replicas[i].broker)
+                   : is_told(c, p, &p->replicas[i], how))
+            batch_leader_and_isr(c, p->replicas[i].broker, p, is_new);
 }
 
 static void look_at_create(struct flow *f, struct item *it, const struct store_request *r)
@@ -207,23 +229,28 @@ static void elect(struct flow *f, struct item *it, const struct partition_node *
     }
     if (!prepare(f, p, &e, &who, now->isr.n))
         return;
-    if (!election_offline(&e, &who)) {
-        e.unclean = c->o.unclean && c->o.unclean(c->o.arg, p->topic->name);
-        if (!e.unclean || !election_offline(&e, &who)) {
-            context_set_known(p, now, epoch); /* what is told of it is at least what is written */
-            nobody(f, it);
-            return;
-        }
+    enum election_strategy how = job_of(f)->strategy;
+    bool found = election_run(&e, how, &who);
+    if (!found && (how == ELECT_OFFLINE || how == ELECT_UNCLEAN)) {
+        e.unclean =
+            how == ELECT_UNCLEAN || (c->o.unclean && c->o.unclean(c->o.arg, p->topic->name));
+        found = e.unclean && election_run(&e, how, &who);
+    }
+    if (!found) {
+        context_set_known(p, now, epoch); /* what is told of it is at least what is written */
+        nobody(f, it);
+        return;
     }
     if (who.unclean)
         say_warn(c->component,
                  "partition %.*s-%d is led by %d, which was not in sync: data may be lost",
                  STR_ARG(p->topic->name), p->number, who.leader);
-    it->node = (struct partition_node){.controller_epoch = c->epoch,
-                                       .leader = who.leader,
-                                       .leader_epoch = now->leader_epoch + 1,
-                                       .isr = {who.isr, who.isr_n},
-                                       .recovering = now->recovering || who.unclean};
+    it->node = (struct partition_node){
+        .controller_epoch = c->epoch,
+        .leader = who.leader,
+        .leader_epoch = now->leader_epoch + 1,
+        .isr = {who.isr, who.isr_n},
+        .recovering = now->recovering || (who.unclean && ibp_has_recovery_state(c->o.ibp))};
     struct store_request *r =
         job_ask_fenced(f, store_op_set(path_state(&f->arena, p->topic->name, p->number),
                                        znode_partition_encode(&it->node, &f->arena), epoch));
@@ -292,11 +319,12 @@ static void send(struct flow *f)
 
 static const flow_step elect_steps[] = {sort_out, ask_states, decide, look_at_writes, send, NULL};
 
-void partitions_elect(struct flow *f, struct partition_list l)
+void partitions_elect(struct flow *f, struct partition_list l, enum election_strategy strategy)
 {
     struct job *j = l.n ? job_new(f) : NULL;
     if (!j)
         return;
     j->partitions = l;
+    j->strategy = strategy;
     job_call(f, j, elect_steps);
 }

@@ -74,8 +74,7 @@ bool topic_fill(struct flow *f, const struct store_request *r)
         c->ignored_topics++;
         return false;
     }
-    t->id = node.id;
-    if (add_partitions(t, &node)) {
+    if (context_set_topic_id(&c->ctx, t, node.id) || add_partitions(t, &node)) {
         flow_fail(f, -ENOMEM);
         return false;
     }
@@ -84,17 +83,28 @@ bool topic_fill(struct flow *f, const struct store_request *r)
 
 /* Ids for topics made by tools or older brokers. */
 
-static struct bytes node_of(struct flow *f, const struct ctl_topic *t)
+struct bytes topic_node_of(struct flow *f, const struct ctl_topic *t)
 {
     struct topic_node node = {.id = t->id, .partitions_n = t->partitions_n};
     node.partitions = arena_array(&f->arena, struct partition_assignment, (size_t)t->partitions_n);
     for (int i = 0; node.partitions && i < t->partitions_n; i++) {
         const struct ctl_partition *p = t->partitions[i];
-        int32_t *ids = arena_array(&f->arena, int32_t, (size_t)p->replicas_n);
-        for (int k = 0; ids && k < p->replicas_n; k++)
-            ids[k] = p->replicas[k].broker;
-        node.partitions[i] =
-            (struct partition_assignment){.partition = p->number, .replicas = {ids, p->replicas_n}};
+        int32_t *ids = arena_array(&f->arena, int32_t, 3 * (size_t)p->replicas_n);
+        if (!ids)
+            return BYTES_NULL;
+        struct partition_assignment *a = &node.partitions[i];
+        *a = (struct partition_assignment){.partition = p->number,
+                                           .replicas = {ids, p->replicas_n},
+                                           .adding = {ids + p->replicas_n, 0},
+                                           .removing = {ids + 2 * p->replicas_n, 0}};
+        for (int k = 0; k < p->replicas_n; k++) {
+            const struct ctl_replica *r = &p->replicas[k];
+            ids[k] = r->broker;
+            if (r->adding)
+                a->adding.v[a->adding.n++] = r->broker;
+            if (r->removing)
+                a->removing.v[a->removing.n++] = r->broker;
+        }
     }
     return node.partitions ? znode_topic_encode(&node, &f->arena) : BYTES_NULL;
 }
@@ -104,11 +114,12 @@ void topic_ask_ids(struct flow *f, const struct topic_list *l)
     struct controller *c = controller_of(f);
     for (int i = 0; i < l->n && ibp_has_topic_ids(c->o.ibp); i++) {
         struct ctl_topic *t = l->v[i];
-        if (!uuid_is_zero(t->id) || t->moving)
+        if (!uuid_is_zero(t->id))
             continue;
-        t->id = uuid_random();
-        job_ask_fenced(
-            f, store_op_set(path_topic(&f->arena, t->name), node_of(f, t), STORE_ANY_VERSION));
+        if (context_set_topic_id(&c->ctx, t, uuid_random()))
+            flow_fail(f, -ENOMEM);
+        job_ask_fenced(f, store_op_set(path_topic(&f->arena, t->name), topic_node_of(f, t),
+                                       STORE_ANY_VERSION));
     }
 }
 
@@ -133,7 +144,7 @@ static void make_new(struct flow *f)
     struct job *j = job_of(f);
     partitions_move(j->c, &j->partitions, PARTITION_NEW);
     replicas_move(j->c, &j->replicas, REPLICA_NEW);
-    partitions_elect(f, j->partitions);
+    partitions_elect(f, j->partitions, ELECT_OFFLINE);
 }
 
 static void make_online(struct flow *f)
@@ -275,8 +286,8 @@ static void take_node(struct flow *f)
     if (!has_more(t, &node))
         return;
     if (t->deleting) { /* a topic on its way out does not grow */
-        job_ask_fenced(
-            f, store_op_set(path_topic(&f->arena, t->name), node_of(f, t), STORE_ANY_VERSION));
+        job_ask_fenced(f, store_op_set(path_topic(&f->arena, t->name), topic_node_of(f, t),
+                                       STORE_ANY_VERSION));
         return;
     }
     int before = t->partitions_n;

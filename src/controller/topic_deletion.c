@@ -123,7 +123,7 @@ static void split(struct flow *f)
                 struct ctl_replica *r = &p->replicas[m];
                 if (r->state == REPLICA_DELETION_SUCCESSFUL)
                     continue;
-                bool live = context_broker(&c->ctx, r->broker) != NULL;
+                bool live = context_broker(&c->ctx, r->broker) != NULL && !r->dead_dir;
                 job_add_replica(f, live ? &plan->live : &plan->dead, p, r);
             }
         }
@@ -206,7 +206,7 @@ static bool hosted_by_the_dead(struct controller *c, const struct ctl_topic *t)
 {
     for (int i = 0; i < t->partitions_n; i++)
         for (int k = 0; k < t->partitions[i]->replicas_n; k++)
-            if (!replica_is_online(c, t->partitions[i]->replicas[k].broker))
+            if (!replica_is_online(c, t->partitions[i], t->partitions[i]->replicas[k].broker))
                 return true;
     return false;
 }

@@ -98,6 +98,11 @@ struct producer_ids *broker_producer_ids(const struct broker *b)
     return b->producer_ids;
 }
 
+struct controller *broker_controller(const struct broker *b)
+{
+    return b->controller;
+}
+
 bool broker_is_controller(const struct broker *b)
 {
     return controller_is_active(b->controller);

@@ -24,6 +24,7 @@ struct auto_create;
 struct broker;
 struct client_quotas;
 struct control_queue;
+struct controller;
 struct dynamic_config;
 struct fetch_sessions;
 struct group_manager;
@@ -62,6 +63,7 @@ struct control_queue *broker_control_queue(const struct broker *b);
 struct auto_create *broker_auto_create(const struct broker *b);
 struct producer_ids *broker_producer_ids(const struct broker *b);
 struct group_manager *broker_groups(const struct broker *b);
+struct controller *broker_controller(const struct broker *b);
 /* Is this broker the controller now? */
 bool broker_is_controller(const struct broker *b);
 /* Settings of a topic as in force now (broker's values, then overrides). */

@@ -6,6 +6,7 @@
 
 #include "base/logline.h"
 #include "controller/peer_channel.h"
+#include "replica/isr_manager.h"
 #include "server/broker_private.h"
 #include "server/fetch_threads.h"
 #include "server/local_channel.h"
@@ -74,7 +75,7 @@ static struct fetch_settings fetch_settings_of(struct broker *b)
         .arg = b};
 }
 
-int broker_make_fetchers(struct broker *b, char *err, size_t err_n)
+static bool make_fetchers(struct broker *b)
 {
     b->fetch_threads = fetch_threads_new(
         b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"));
@@ -85,10 +86,7 @@ int broker_make_fetchers(struct broker *b, char *err, size_t err_n)
                                          (int)config_int(b->config, "num.replica.fetchers")};
         b->fetchers = fetchers_new(&o);
     }
-    if (b->fetchers)
-        return 0;
-    snprintf(err, err_n, "cannot make the replica fetchers: out of memory");
-    return -ENOMEM;
+    return b->fetchers != NULL;
 }
 
 void broker_stop_fetchers(struct broker *b)
@@ -98,8 +96,62 @@ void broker_stop_fetchers(struct broker *b)
     fetch_threads_await(b->fetch_threads);
 }
 
-void broker_free_fetchers(struct broker *b)
+/* ---- what is asked of the controller ---- */
+
+static struct controller_link *link_to_controller(struct broker *b)
 {
+    struct executor *ex = uv_executor_ex(b->background);
+    char client_id[16];
+    snprintf(client_id, sizeof(client_id), "%d", b->id);
+    b->background_peers = (struct remote_peers){.loop = uv_executor_loop(b->background), .ex = ex};
+    struct controller_link_options o = {.metadata = b->metadata,
+                                        .listener = control_listener(b),
+                                        .opener = remote_peers_opener(&b->background_peers),
+                                        .ex = ex,
+                                        .client_id = client_id,
+                                        .timeout_ms =
+                                            config_int(b->config, "controller.socket.timeout.ms")};
+    return controller_link_new(&o);
+}
+
+static bool make_isr_manager(struct broker *b)
+{
+    b->isr_link = link_to_controller(b);
+    struct isr_manager_options o = {.broker_id = b->id,
+                                    .ibp = broker_ibp(b),
+                                    .link = b->isr_link,
+                                    .ex = uv_executor_ex(b->background),
+                                    .broker_epoch = registered_epoch,
+                                    .arg = b};
+    b->isr_manager = b->isr_link ? isr_manager_new(&o) : NULL;
+    return b->isr_manager != NULL;
+}
+
+struct isr_writer *broker_isr_writer(struct broker *b)
+{
+    return isr_manager_writer(b->isr_manager);
+}
+
+int broker_make_ties(struct broker *b, char *err, size_t err_n)
+{
+    b->metadata = metadata_cache_new();
+    if (b->metadata && make_fetchers(b) && make_isr_manager(b))
+        return 0;
+    snprintf(err, err_n, "cannot make the replica fetchers: out of memory");
+    return -ENOMEM;
+}
+
+void broker_close_links(struct broker *b)
+{
+    if (b->isr_manager)
+        isr_manager_stop(b->isr_manager);
+    controller_link_close(b->isr_link);
+    b->isr_link = NULL;
+}
+
+void broker_free_ties(struct broker *b)
+{
+    isr_manager_free(b->isr_manager);
     fetchers_free(b->fetchers);
     fetch_threads_free(b->fetch_threads);
 }

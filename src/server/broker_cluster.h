@@ -10,16 +10,23 @@
 #include "protocol/ibp.h"
 
 struct broker;
+struct isr_writer;
 
 /* inter.broker.protocol.version */
 int broker_ibp(const struct broker *b);
 /* The controller's channel to a broker, itself included (controller.h). On the controller's
  * executor. */
 struct broker_channel *broker_open_channel(void *broker, const struct broker_info *to);
-/* Before the replicas are made: whatever follows other brokers. 0 or -errno with a line in err. */
-int broker_make_fetchers(struct broker *b, char *err, size_t err_n);
+/* Before the replicas are made: whatever follows other brokers, and what tells the controller of
+ * ISRs. 0 or -errno with a line in err. */
+int broker_make_ties(struct broker *b, char *err, size_t err_n);
+/* Who writes ISR changes of what this broker leads. */
+struct isr_writer *broker_isr_writer(struct broker *b);
+/* Nothing is asked of the controller any more. Before the registration is taken down. @thread the
+ * background executor's */
+void broker_close_links(struct broker *b);
 /* Nothing is fetched afterwards. Before the registration is taken down. @blocks */
 void broker_stop_fetchers(struct broker *b);
-void broker_free_fetchers(struct broker *b); /* after the replicas */
+void broker_free_ties(struct broker *b); /* after the replicas */
 
 #endif

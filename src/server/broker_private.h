@@ -41,6 +41,10 @@ struct broker {
     struct metadata_cache *metadata;
     struct fetch_threads *fetch_threads;
     struct fetchers *fetchers;
+    struct remote_peers background_peers; /* on the background executor */
+    struct controller_link *isr_link;
+    struct isr_manager *isr_manager;
+    struct controller_link *producer_id_link; /* NULL below level 3.0 */
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;
     struct fetch_sessions *fetch_sessions;

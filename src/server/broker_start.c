@@ -166,7 +166,6 @@ static int load_logs(struct broker *b, char *err, size_t err_n)
 
 static int make_replicas(struct broker *b, char *err, size_t err_n)
 {
-    b->metadata = metadata_cache_new();
     struct replica_manager_options o = {
         .broker_id = b->id,
         .logs = b->logs,
@@ -174,12 +173,13 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
         .workers = b->workers,
         .clock = b->clock,
         .fetchers = b->fetchers,
+        .isr_writer = broker_isr_writer(b),
         .inter_broker_listener = str_of(b->config->inter_broker_listener),
         .replica_lag_ms = config_int(b->config, "replica.lag.time.max.ms"),
         .topic_config = config_of_replica,
         .arg = b};
     struct replica_manager *replicas = NULL;
-    int rc = b->metadata ? replica_manager_new(&o, &replicas) : -ENOMEM;
+    int rc = replica_manager_new(&o, &replicas);
     atomic_store(&b->replicas, replicas);
     if (!rc)
         rc = control_queue_new(b->workers, &b->control_queue);
@@ -349,7 +349,7 @@ int broker_start(struct config *config, struct broker **out, char *err, size_t e
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
         check_supported,     start_threads,       broker_find_identity,  load_settings,
-        load_logs,           broker_make_cleaner, broker_make_fetchers,  make_replicas,
+        load_logs,           broker_make_cleaner, broker_make_ties,      make_replicas,
         broker_groups_start, make_admin,          broker_bind_listeners, load_quotas,
         register_broker,     start_controller,    broker_start_upkeep,   broker_start_cleaner,
         broker_make_mover,

@@ -122,7 +122,7 @@ static void close_data(struct broker *b)
     /* A dir that fails while the logs are closed has no replicas left to take offline. */
     replica_manager_free(atomic_exchange(&b->replicas, NULL));
     cleaner_free(b->cleaner);
-    broker_free_fetchers(b);
+    broker_free_ties(b);
     if (b->logs)
         log_manager_close(b->logs);
 }
@@ -160,6 +160,8 @@ void broker_take_down(struct broker *b)
     stop_network(b);
     stop_upkeep(b);
     broker_stop_fetchers(b);
+    if (b->background)
+        call_on(b, b->background, broker_close_links);
     if (b->controller_ex)
         call_on(b, b->controller_ex, stop_controller);
     stop_workers(b);

@@ -35,6 +35,11 @@ static void do_high_watermarks(void *arg)
     log_manager_checkpoint_high_watermarks(((struct broker *)arg)->logs);
 }
 
+static void do_shrink_isrs(void *arg)
+{
+    replica_manager_shrink_isrs(atomic_load(&((struct broker *)arg)->replicas));
+}
+
 static void do_expire_producers(void *arg)
 {
     log_manager_expire_producers(((struct broker *)arg)->logs);
@@ -61,6 +66,7 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
 {
     const struct config *c = b->config;
     int64_t delay = config_int(c, "log.initial.task.delay.ms");
+    int64_t lag = config_int(c, "replica.lag.time.max.ms");
     int64_t checkpoint = config_int(c, "replica.high.watermark.checkpoint.interval.ms");
     const struct {
         int64_t delay, interval;
@@ -73,6 +79,7 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
         {checkpoint, checkpoint, do_high_watermarks},
         {delay, config_int(c, "producer.id.expiration.check.interval.ms"), do_expire_producers},
         {DELETE_TICK_MS, DELETE_TICK_MS, do_delete},
+        {lag / 2, lag / 2, do_shrink_isrs},
     };
     int rc = upkeep_new(uv_executor_ex(b->background), b->workers, &b->upkeep);
     for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(*kinds); i++) {
