@@ -26,9 +26,10 @@
 struct fetchers;
 
 struct bench {
-    int32_t id;                /* of the broker */
-    struct bench *shares;      /* clock and executor of that one; NULL: its own */
-    struct fetchers *fetchers; /* set before the logs are opened; NULL: none */
+    int32_t id;                    /* of the broker */
+    struct bench *shares;          /* clock and executor of that one; NULL: its own */
+    struct isr_writer *isr_writer; /* the same */
+    struct fetchers *fetchers;     /* set before the logs are opened; NULL: none */
     char dirs[2][32];
     int dirs_n;
     struct sim_clock clock;
@@ -132,6 +133,7 @@ static UNUSED void bench_open_logs(struct bench *b)
     assert_int_equal(log_manager_open(&lo, &b->logs, err, sizeof err), 0);
     struct replica_manager_options ro = {.broker_id = b->id,
                                          .fetchers = b->fetchers,
+                                         .isr_writer = b->isr_writer,
                                          .logs = b->logs,
                                          .metadata = b->metadata,
                                          .workers = b->workers,
