@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/logline.h"
 #include "controller/peer_channel.h"
+#include "protocol/msg/allocate_producer_ids.h"
 #include "replica/isr_manager.h"
 #include "server/broker_private.h"
 #include "server/fetch_threads.h"
@@ -135,7 +137,10 @@ struct isr_writer *broker_isr_writer(struct broker *b)
 int broker_make_ties(struct broker *b, char *err, size_t err_n)
 {
     b->metadata = metadata_cache_new();
-    if (b->metadata && make_fetchers(b) && make_isr_manager(b))
+    bool made = b->metadata && make_fetchers(b) && make_isr_manager(b);
+    if (made && ibp_has_producer_id_blocks(broker_ibp(b)))
+        made = (b->producer_id_link = link_to_controller(b)) != NULL;
+    if (made)
         return 0;
     snprintf(err, err_n, "cannot make the replica fetchers: out of memory");
     return -ENOMEM;
@@ -147,6 +152,60 @@ void broker_close_links(struct broker *b)
         isr_manager_stop(b->isr_manager);
     controller_link_close(b->isr_link);
     b->isr_link = NULL;
+    controller_link_close(b->producer_id_link);
+    b->producer_id_link = NULL;
+}
+
+/* ---- producer ids ---- */
+
+struct id_block_request {
+    struct controller_request request;
+    struct allocate_producer_ids_request body;
+    producer_ids_cb cb;
+    void *arg;
+};
+
+static bool on_id_block(struct controller_request *request, int status, int version,
+                        const void *response)
+{
+    struct id_block_request *q = container_of(request, struct id_block_request, request);
+    const struct allocate_producer_ids_response *r = response;
+    (void)version;
+    if (status == 0 && r->error_code == KERR_NOT_CONTROLLER)
+        return true;
+    if (status == 0 && r->error_code) {
+        say_warn("ProducerIds", "the controller answers AllocateProducerIds with %s",
+                 kerr_name(r->error_code));
+        status = -EAGAIN;
+    }
+    q->cb(q->arg, status, status ? -1 : r->producer_id_start, status ? 0 : r->producer_id_len);
+    free(q);
+    return false;
+}
+
+int broker_allocate_producer_ids(void *arg, producer_ids_cb cb, void *cb_arg)
+{
+    struct broker *b = arg;
+    struct executor *ex = uv_executor_ex(b->background);
+    if (!ibp_has_producer_id_blocks(broker_ibp(b)))
+        return producer_ids_allocate(b->store, ex, b->id, cb, cb_arg);
+    struct id_block_request *q = b->producer_id_link ? calloc(1, sizeof(*q)) : NULL;
+    if (!q)
+        return -ENOMEM;
+    q->cb = cb;
+    q->arg = cb_arg;
+    allocate_producer_ids_request_init(&q->body);
+    q->body.broker_id = b->id;
+    q->body.broker_epoch = registered_epoch(b);
+    q->request =
+        (struct controller_request){.api_key = API_ALLOCATE_PRODUCER_IDS,
+                                    .min_version = -1,
+                                    .max_version = -1,
+                                    .request = &q->body,
+                                    .limit_ms = config_int(b->config, "request.timeout.ms"),
+                                    .done = on_id_block};
+    controller_link_send(b->producer_id_link, &q->request);
+    return 0;
 }
 
 void broker_free_ties(struct broker *b)

@@ -7,6 +7,7 @@
 
 #include "controller/broker_channel.h"
 #include "metadata/metadata_cache.h"
+#include "metadata/producer_ids.h"
 #include "protocol/ibp.h"
 
 struct broker;
@@ -22,6 +23,9 @@ struct broker_channel *broker_open_channel(void *broker, const struct broker_inf
 int broker_make_ties(struct broker *b, char *err, size_t err_n);
 /* Who writes ISR changes of what this broker leads. */
 struct isr_writer *broker_isr_writer(struct broker *b);
+/* A block of producer ids: from the controller, or at older levels from the store (producer_ids.h).
+ */
+int broker_allocate_producer_ids(void *broker, producer_ids_cb cb, void *cb_arg);
 /* Nothing is asked of the controller any more. Before the registration is taken down. @thread the
  * background executor's */
 void broker_close_links(struct broker *b);

@@ -202,12 +202,6 @@ static int16_t default_replication(void *arg)
     return (int16_t)config_int(((struct broker *)arg)->config, "default.replication.factor");
 }
 
-static int allocate_producer_ids(void *arg, producer_ids_cb cb, void *cb_arg)
-{
-    struct broker *b = arg;
-    return producer_ids_allocate(b->store, uv_executor_ex(b->background), b->id, cb, cb_arg);
-}
-
 static int make_admin(struct broker *b, char *err, size_t err_n)
 {
     struct topic_admin_options t = {.store = b->store,
@@ -219,7 +213,7 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
                                     .default_replication = default_replication,
                                     .arg = b};
     struct producer_ids_options p = {
-        .ex = uv_executor_ex(b->background), .allocate = allocate_producer_ids, .arg = b};
+        .ex = uv_executor_ex(b->background), .allocate = broker_allocate_producer_ids, .arg = b};
     struct rate_window window = {(int)config_int(b->config, "quota.window.num"),
                                  config_int(b->config, "quota.window.size.seconds") * 1000};
     b->quotas = client_quotas_new(window);
