@@ -297,7 +297,7 @@ static void any_input_comes_out_sound(void **state)
             char reads[8] = "", old[256] = "";
             for (int t = 0; t < n; t++)
                 if (same || NEXT(2))
-                    strncat(reads, (char[]){(char)('t' + t), 0}, 1);
+                    reads[strlen(reads)] = (char)('t' + t); /* zeros follow */
             for (int t = 0; t < n; t++)
                 for (int p = 0; p < 8; p++)
                     if (owner[t][p] == i)
