@@ -221,6 +221,89 @@ KAFKA_API kafka_err_t kafka_admin_broker_versions(kafka_admin_t *a, int64_t time
                                                   kafka_broker_versions_t **out, size_t *n);
 KAFKA_API void kafka_broker_versions_free(kafka_broker_versions_t *v, size_t n);
 
+/* ---- consumer groups ---- */
+
+typedef struct {
+    const char *group_id, *protocol_type; /* "consumer"; "" of a group with offsets only */
+    const char *state;                    /* "Stable"; "" from brokers that do not tell */
+    const char *type;                     /* "classic", "consumer"; "" */
+    int32_t coordinator;
+} kafka_group_listing_t;
+typedef struct {
+    int32_t broker;
+    kafka_err_t err;
+} kafka_broker_error_t;
+typedef struct {
+    const kafka_group_listing_t *v; /* in order of id */
+    size_t n;
+    const kafka_broker_error_t *errors; /* brokers whose groups are missing */
+    size_t errors_n;
+} kafka_group_list_t;
+/* Groups of all brokers; filters may be NULL. UNSUPPORTED when a broker knows no filter. */
+KAFKA_API kafka_err_t kafka_admin_list_groups(kafka_admin_t *a, const char *const *states,
+                                              size_t states_n, const char *const *types,
+                                              size_t types_n, int64_t timeout_ms,
+                                              kafka_group_list_t **out);
+KAFKA_API void kafka_group_list_free(kafka_group_list_t *list);
+
+typedef struct {
+    const char *member_id, *instance_id, *rack; /* instance_id, rack: NULL = none */
+    const char *client_id, *host;
+    int32_t epoch; /* of the consumer protocol; -1 */
+    const kafka_topic_partition_t *assigned;
+    size_t assigned_n;
+    const kafka_topic_partition_t *target; /* of the consumer protocol */
+    size_t target_n;
+    const char *const *topics; /* subscribed to */
+    size_t topics_n;
+    const char *pattern; /* NULL: none */
+} kafka_member_info_t;
+typedef struct {
+    kafka_err_t err;           /* GROUP_ID_NOT_FOUND: there is none */
+    const char *error_message; /* NULL: none */
+    const char *group_id, *protocol_type, *type, *state;
+    const char *assignor; /* "range"; "" while there is none */
+    kafka_node_t coordinator;
+    int32_t epoch, target_epoch;   /* of the consumer protocol; -1 */
+    int32_t authorized_operations; /* bits; INT32_MIN: not told */
+    const kafka_member_info_t *members;
+    size_t members_n;
+} kafka_group_info_t;
+typedef struct {
+    const kafka_group_info_t *v; /* as asked */
+    size_t n;
+} kafka_group_infos_t;
+KAFKA_API kafka_err_t kafka_admin_describe_groups(kafka_admin_t *a, const char *const *groups,
+                                                  size_t n, int64_t timeout_ms,
+                                                  kafka_group_infos_t **out);
+KAFKA_API void kafka_group_infos_free(kafka_group_infos_t *infos);
+
+/* The result, and errs[i], are KAFKA_OK, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND ...; the result is the
+ * first error. */
+KAFKA_API kafka_err_t kafka_admin_delete_groups(kafka_admin_t *a, const char *const *groups,
+                                                size_t n, int64_t timeout_ms, kafka_err_t *errs);
+
+/* What the group has committed; tps NULL: for all partitions. require_stable: wait for transactions
+ * to end. Free with kafka_offset_list_free. */
+KAFKA_API kafka_err_t kafka_admin_group_offsets(kafka_admin_t *a, const char *group,
+                                                const kafka_topic_partition_t *tps, size_t n,
+                                                int require_stable, int64_t timeout_ms,
+                                                kafka_offset_list_t **out);
+/* Only while the group has no members: else UNKNOWN_MEMBER_ID. errs may be NULL; the result is the
+ * first error. */
+KAFKA_API kafka_err_t kafka_admin_alter_group_offsets(kafka_admin_t *a, const char *group,
+                                                      const kafka_offset_t *offsets, size_t n,
+                                                      int64_t timeout_ms, kafka_err_t *errs);
+/* Only of topics that no member is subscribed to: else GROUP_SUBSCRIBED_TO_TOPIC. */
+KAFKA_API kafka_err_t kafka_admin_delete_group_offsets(kafka_admin_t *a, const char *group,
+                                                       const kafka_topic_partition_t *tps, size_t n,
+                                                       int64_t timeout_ms, kafka_err_t *errs);
+/* Static members by their instance ids; NULL: all members there are now (errs is then not used). */
+KAFKA_API kafka_err_t kafka_admin_remove_group_members(kafka_admin_t *a, const char *group,
+                                                       const char *const *instance_ids, size_t n,
+                                                       const char *reason, int64_t timeout_ms,
+                                                       kafka_err_t *errs);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,12 +2,18 @@
 #ifndef CLIENT_ADMIN_PRIVATE_H
 #define CLIENT_ADMIN_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "client/cluster.h"
+#include "client/coordinator.h"
+
+typedef struct kafka_admin kafka_admin_t;
 
 struct kafka_admin {
     struct cluster *cluster;
     kafka_conf_t *conf;
+    atomic_bool no_consumer_describe; /* the brokers know no ConsumerGroupDescribe */
 };
 
 /* Where the broker's words about the one thing of a request go. */
@@ -22,6 +28,14 @@ kafka_err_t admin_say(struct admin_said *s, int16_t code, struct str message);
 /* A copy in the arena; NULL for null. */
 const char *admin_keep(struct arena *a, struct str s);
 int32_t admin_request_timeout(int64_t timeout_ms);
+/* One operation on a group's coordinator. */
+struct admin_group {
+    struct coordinator coordinator;
+    kafka_admin_t *admin;
+};
+void admin_group_begin(struct admin_group *g, kafka_admin_t *a, const char *group);
+kafka_err_t admin_group_run(struct admin_group *g, struct op *op, int64_t timeout_ms);
+void admin_group_end(struct admin_group *g); /* @blocks briefly */
 
 /* UNKNOWN_TOPIC_OR_PARTITION as an outcome that is not retried; turned back before the user sees
  * it. */

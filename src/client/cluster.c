@@ -83,6 +83,16 @@ void node_close(struct node *n)
         node_retire(n);
 }
 
+const char *node_host(struct node *n)
+{
+    return n->host;
+}
+
+int node_port(struct node *n)
+{
+    return n->port;
+}
+
 const char *node_address(struct node *n)
 {
     return n->address;
@@ -115,7 +125,7 @@ int64_t cluster_request_timeout(const struct cluster *c)
     return c->request_timeout_ms;
 }
 
-static struct node *find_node(struct cluster *c, int32_t id)
+struct node *cluster_find_node(struct cluster *c, int32_t id)
 {
     list_each (it, &c->nodes) {
         struct node *n = list_entry(it, struct node, link);
@@ -173,7 +183,7 @@ struct node *cluster_node(struct cluster *c, int32_t id)
         struct node *n = least_busy(c, &c->nodes);
         return n ? n : least_busy(c, &c->bootstrap);
     }
-    struct node *n = find_node(c, id == NODE_CONTROLLER ? cluster_controller(c) : id);
+    struct node *n = cluster_find_node(c, id == NODE_CONTROLLER ? cluster_controller(c) : id);
     if (!n)
         cluster_refresh(c);
     return n;

@@ -66,11 +66,15 @@ int32_t cluster_controller(struct cluster *c);
 struct node;
 /* The node by id, or the least busy one. NULL: not known (a refresh has been asked for). */
 struct node *cluster_node(struct cluster *c, int32_t id);
+/* The node by id if metadata has it. */
+struct node *cluster_find_node(struct cluster *c, int32_t id);
 /* A connection of the caller's own, beside the shared one to that broker. NULL without memory. */
 struct node *node_open(struct cluster *c, int32_t id, struct str host, int port);
 /* Its pending requests' callbacks come (canceled) before this returns. NULL is fine. */
 void node_close(struct node *n);
-/* "host:port" for lines to people. Borrowed as long as the node. */
+/* Its parts, and the same as "host:port", lines to people. Borrowed as long as the node. */
+const char *node_host(struct node *n);
+int node_port(struct node *n);
 const char *node_address(struct node *n);
 /* May something be sent now? false while its reconnect backoff runs; *wait_ms tells how long. */
 bool node_ready(struct node *n, int64_t *wait_ms);

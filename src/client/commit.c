@@ -279,8 +279,14 @@ bool commit_is_done(const struct commit *m, kafka_err_t *err)
     return m->done;
 }
 
+void commit_hold(struct commit *m)
+{
+    m->waited_for = true;
+}
+
 void commit_drop(struct kafka_consumer *c, struct commit *m)
 {
+    m->waited_for = false;
     if (m->done)
         commit_free(m);
     else

@@ -19,7 +19,7 @@ static void on_timer(struct timer *t)
 
 void coordinator_init(struct coordinator *co, struct cluster *c, int8_t type, const char *key)
 {
-    *co = (struct coordinator){.cluster = c, .key = key, .type = type};
+    *co = (struct coordinator){.cluster = c, .key = key, .type = type, .node_id = -1};
     timer_init(&co->timer, on_timer);
     list_init(&co->waiters);
 }
@@ -96,6 +96,12 @@ static void ask(struct coordinator *co)
 
 struct node *coordinator_node(struct coordinator *co)
 {
+    if (co->node_id >= 0) {
+        struct node *n = cluster_find_node(co->cluster, co->node_id);
+        if (n)
+            return n;
+        co->node_id = -1;
+    }
     if (!co->node && !co->ask && !timer_armed(&co->timer) && !co->closed) {
         co->err = KAFKA_OK;
         ask(co);
@@ -107,7 +113,14 @@ void coordinator_forget(struct coordinator *co)
 {
     struct node *n = co->node;
     co->node = NULL;
+    co->node_id = -1;
     node_close(n);
+}
+
+void coordinator_failed(struct coordinator *co, struct node *n)
+{
+    if (co->node == n || co->node_id >= 0)
+        coordinator_forget(co);
 }
 
 void coordinator_wait(struct coordinator *co, struct op *op)

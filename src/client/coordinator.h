@@ -1,8 +1,8 @@
 /* coordinator.h - the broker that looks after a group (or a transactional id): found by
  * FindCoordinator, forgotten when it turns out not to be the one, found again with a backoff.
  *
- * The connection is the coordinator's own: a Fetch that waits on the shared one must not hold up a
- * heartbeat.
+ * A consumer's connection to it is its own: a Fetch that waits on the shared one must not hold up a
+ * heartbeat. Others share the broker's.
  *
  * THREADS  the cluster's background thread, but for init. */
 #ifndef CLIENT_COORDINATOR_H
@@ -19,7 +19,9 @@ struct coordinator {
     void (*changed)(void *arg); /* may be NULL: one was found, or `err` was set */
     void *arg;
 
-    struct node *node; /* NULL: not known */
+    bool shared;       /* set after init: use the shared connection */
+    struct node *node; /* NULL: not known; with `shared` also when node_id is */
+    int32_t node_id;   /* with `shared`; -1: not known */
     kafka_err_t err;   /* why none will be found; KAFKA_OK */
     bool closed;
     int failures;                /* in a row */
@@ -36,6 +38,8 @@ struct node *coordinator_node(struct coordinator *co);
 /* It did not answer, or is not the one: look again when next asked. Requests under way are
  * canceled. */
 void coordinator_forget(struct coordinator *co);
+/* The same if it is that one. */
+void coordinator_failed(struct coordinator *co, struct node *n);
 /* An operation waits for it; resumed when it is found. */
 void coordinator_wait(struct coordinator *co, struct op *op);
 /* Does the error (of a broker or a connection) mean that another may be the coordinator now? */

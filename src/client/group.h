@@ -156,6 +156,8 @@ void commits_run_callbacks(struct kafka_consumer *c);
 struct commit *commit_positions(struct kafka_consumer *c, int64_t timeout_ms, bool once);
 /* Of the automatic kind: what went wrong becomes a log line. */
 void commit_auto(struct kafka_consumer *c);
+/* Its outcome is its caller's, who drops it in the end. */
+void commit_hold(struct commit *m);
 bool commit_is_done(const struct commit *m, kafka_err_t *err);
 /* No longer looked at by its caller. */
 void commit_drop(struct kafka_consumer *c, struct commit *m);

@@ -115,6 +115,8 @@ static bool prepare_commit(kafka_consumer_t *c)
         g->preparing = true;
         if (g->auto_commit && group_is_member(g))
             g->prepare_commit = commit_positions(c, g->max_poll_ms, false);
+        if (g->prepare_commit)
+            commit_hold(g->prepare_commit);
     }
     if (!g->prepare_commit)
         return true;

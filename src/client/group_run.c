@@ -53,6 +53,7 @@ static void on_beat(void *arg, int status, int version, const void *response)
     const struct heartbeat_response *m = response;
     kafka_err_t err = status == 0 ? m->error_code : client_err_of_status(status);
     free(arg);
+    client_log(0, "group %s: heartbeat: %s", g->id, kafka_err_name(err));
     pthread_mutex_lock(&g->c->lock);
     g->beating = false;
     int64_t now = now_ms(g);

@@ -56,8 +56,8 @@ static bool is_retriable(kafka_err_t err)
 /* The broker that failed, or said that it is not the one, is not asked again. */
 static void forget_stale(struct op *op, struct node *from, kafka_err_t err)
 {
-    if (op->coordinator && coordinator_is_stale(err) && op->coordinator->node == from)
-        coordinator_forget(op->coordinator);
+    if (op->coordinator && coordinator_is_stale(err))
+        coordinator_failed(op->coordinator, from);
     else if (err == KERR_NOT_CONTROLLER || err == KERR_NOT_LEADER_OR_FOLLOWER)
         cluster_refresh(op->cluster);
 }
