@@ -69,6 +69,7 @@ static size_t feed(struct conn *c, const uint8_t *p, size_t n, struct turn *turn
         case FRAMING_LENGTH:
             if (!shard_charge(c->shard, c, c->in.len))
                 break; /* hungry: the loop ends */
+            c->looked_ms = 0;
             if (framing_begin(&c->in, frames) < 0) {
                 shard_uncharge(c->shard, c->in.len);
                 conn_close(c, LOGLINE_ERROR, "out of memory");

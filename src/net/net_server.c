@@ -19,6 +19,7 @@ struct net_limits net_limits_default(void)
         .max_unsent = 8 << 20,
         .max_inflight_bytes = 0,
         .max_idle_ms = 600000,
+        .max_stall_ms = 5000,
         .max_connections = INT_MAX,
         .max_connections_per_ip = INT_MAX,
         .send_buffer = 100 << 10,

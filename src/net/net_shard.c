@@ -7,17 +7,23 @@
  *         the loop's next round, after the sockets.
  * MEMORY  a frame that does not fit the limit makes its connection wait on `hungry`. Waiters count
  *         in memory_waiters *before* they look at the total again, and who frees memory looks at
- * the waiters *after* lowering it, so one of the two always notices. */
+ * the waiters *after* lowering it, so one of the two always notices.
+ * STALLED A frame counts at its announced length, so a client that announces and sends nothing
+ * would starve others until it is idle. While there are waiters all shards look at their frames
+ *         every max_stall_ms: one that has brought less than STALL_BYTES since the last look,
+ * though it was read, goes with its connection. */
 #include <stdlib.h>
 
 #include "base/logline.h"
 #include "net/server_private.h"
 
-enum { CLOSE_BATCH = 256 };
+enum { CLOSE_BATCH = 256, STALL_BYTES = 64 * 1024 };
 
 static void on_idle(struct timer *t);
 static void on_turn(struct task *t);
 static void on_fed(struct task *t);
+static void on_starving(struct timer *t);
+static void on_look(struct task *t);
 static void on_stop(struct task *t);
 static void on_grace(struct timer *t);
 
@@ -33,6 +39,8 @@ void shard_init(struct net_shard *sh, struct net_server *s, struct reactor *r)
     timer_init(&sh->grace, on_grace);
     task_init(&sh->turn, on_turn);
     task_init(&sh->fed, on_fed);
+    task_init(&sh->look_for_stalled, on_look);
+    timer_init(&sh->starving, on_starving);
     task_init(&sh->stop, on_stop);
 }
 
@@ -184,6 +192,8 @@ bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
         return true;
     }
     list_push_back(&sh->hungry, &c->hungry);
+    if (!timer_armed(&sh->starving))
+        executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
     return false;
 }
 
@@ -217,6 +227,62 @@ static void on_fed(struct task *t)
     net_server_unref(sh->server);
 }
 
+/* ---- frames that do not come ---- */
+
+static void on_starving(struct timer *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, starving);
+    struct net_server *s = sh->server;
+    if (list_empty(&sh->hungry))
+        return;
+    executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
+    for (int i = 0; i < s->shards_n; i++) {
+        struct net_shard *other = &s->shards[i];
+        if (atomic_exchange(&other->look_posted, true))
+            continue;
+        net_server_ref(s);
+        executor_post(shard_executor(other), &other->look_for_stalled);
+    }
+}
+
+/* Is it us who do not read it? */
+static bool held_back(const struct conn *c)
+{
+    return c->muted || c->state != CONN_OPEN || list_linked(&c->turn) || conn_holds(c) ||
+           (c->requests_n > 0 && !conn_may_read(c));
+}
+
+static bool stalled(struct conn *c, int64_t now, int64_t max_ms)
+{
+    if (!c->in.begun || held_back(c)) {
+        c->looked_ms = 0;
+        return false;
+    }
+    bool same =
+        c->looked_ms && c->in.got >= c->looked_got && c->in.got - c->looked_got < STALL_BYTES;
+    if (same && now - c->looked_ms < max_ms)
+        return false;
+    c->looked_ms = now;
+    c->looked_got = c->in.got;
+    return same;
+}
+
+static void on_look(struct task *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, look_for_stalled);
+    struct net_server *s = sh->server;
+    int64_t now = executor_now_ms(shard_executor(sh));
+    atomic_store(&sh->look_posted, false);
+    list_each_safe (at, &sh->conns) {
+        struct conn *c = list_entry(at, struct conn, lru);
+        if (stalled(c, now, s->limits.max_stall_ms))
+            conn_close(c, LOGLINE_INFO,
+                       "its request does not come, and others wait for the memory kept for it "
+                       "(queued.max.request.bytes)");
+    }
+    net_server_unref(s);
+}
+
 /* ---- stop ---- */
 
 static void drained(struct net_shard *sh)
@@ -224,6 +290,7 @@ static void drained(struct net_shard *sh)
     if (!sh->stopping || sh->handles > 0)
         return;
     executor_timer_stop(shard_executor(sh), &sh->grace);
+    executor_timer_stop(shard_executor(sh), &sh->starving);
     sem_post(&sh->server->done);
 }
 

@@ -13,7 +13,8 @@
  * handler's wish. Requests being worked on stay valid until they are answered; their answers are
  * then dropped. `aborted` tells those who asked. Idle is a connection on which no byte moved for
  *           max_idle_ms and no request waits for its answer; a muted one, and one whose client does
- *           not take its answers, can be idle.
+ *           not take its answers, can be idle. While others wait for memory, one whose frame is
+ *           announced and does not come is closed much sooner (max_stall_ms).
  * THREADS   everything happens on the connection's reactor. */
 #ifndef NET_SERVER_CONN_H
 #define NET_SERVER_CONN_H
@@ -107,6 +108,8 @@ struct net_limits {
                                     counted at its declared length and begun while less is in use,
                                     so it can be passed by one frame, and one always fits */
     int64_t max_idle_ms;         /* connections.max.idle.ms; <= 0 = never */
+    int64_t max_stall_ms; /* while others wait for memory, a frame that has begun brings a little in
+                             each such time, or its connection closes (within three times that) */
     int max_connections, max_connections_per_ip; /* INT_MAX = no limit */
     int send_buffer, receive_buffer;             /* socket.*.buffer.bytes; -1 = the system's */
     size_t arena_cap;                            /* per request, besides the frame; 0 = no cap */

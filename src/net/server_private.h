@@ -128,6 +128,9 @@ struct net_shard {
     struct list hungry; /* connections waiting for memory, by conn.hungry */
     struct task fed;
     atomic_bool fed_posted;
+    struct timer starving; /* armed while some are hungry: who holds the memory? */
+    struct task look_for_stalled;
+    atomic_bool look_posted;
     struct list spare; /* of net_request */
     int spare_n;
     int handles; /* connections whose poll handle is not closed yet */
@@ -196,6 +199,9 @@ struct conn {
 
     struct list lru, turn, hungry;
     int64_t active_ms;
+    /* While others are hungry: what was there of the frame at the last look; 0 = not looked yet. */
+    int64_t looked_ms;
+    uint32_t looked_got;
     uint64_t id;
     void *user;
     struct task open; /* from the listener to the reactor */

@@ -108,6 +108,8 @@ void request_dispatch(struct broker *b, struct net_request *net)
     req->body = body;
     req->arena->cap = req->arena->used + REQUEST_ANSWER_MAX;
     struct request_run run;
+    if (req->row->flags & API_LARGE_ANSWER)
+        net_request_reserve(net, REQUEST_ANSWER_LARGE);
     request_run_begin(&run, req);
     req->row->handle(req);
     request_run_end(&run);

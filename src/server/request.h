@@ -21,12 +21,14 @@ struct broker;
 struct request;
 struct request_run;
 
-enum { REQUEST_ANSWER_MAX = 128 << 20 };
+enum { REQUEST_ANSWER_MAX = 128 << 20, REQUEST_ANSWER_LARGE = 2 << 20 };
 
 enum api_flag {
     API_CLUSTER_ACTION = 1, /* broker to broker */
     API_CONTROLLER_ONLY = 2,
     API_BEFORE_AUTH = 4,
+    API_LARGE_ANSWER =
+        8, /* counts as that while it is worked on: a client has few of them at once */
 };
 
 struct api_row {

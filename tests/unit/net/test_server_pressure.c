@@ -267,6 +267,39 @@ static void frames_in_memory_are_limited_over_all_connections(void **state)
     }
 }
 
+/* Frames that are announced and do not come hold the memory for a while only; one that comes is
+ * left in peace. */
+static void announced_frames_that_do_not_come_make_room(void **state)
+{
+    for (int reactors = 1; reactors <= 2; reactors++) {
+        struct server_test *st = server_new();
+        st->limits.max_inflight_bytes = 1000;
+        st->limits.max_stall_ms = 50;
+        server_begin(st, reactors);
+        int silent[4], waiting = client_connect(st), coming = client_connect(st);
+        for (int i = 0; i < 4; i++) {
+            silent[i] = client_connect(st);
+            client_send(silent[i], i % 2 ? "\0\0\x10\0" : "\0\0\x10\0half", i % 2 ? 4 : 8);
+        }
+        settle(st);
+        client_send_frame(waiting, "e here");
+        client_expect(waiting, "e here"); /* at once, or when one of the others has gone */
+        enum { SIZE = 4 << 20 };
+        char *large = calloc(1, SIZE);
+        large[0] = 'n';
+        client_send_frame_n(coming, large, SIZE);
+        client_round_trip(coming, "e I was slow, but came");
+        free(large);
+        for (int i = 0; i < 4; i++) { /* each in its turn; the first may be all the memory */
+            client_round_trip(waiting, "e again");
+            close(silent[i]);
+        }
+        close(waiting);
+        close(coming);
+        server_end(st);
+    }
+}
+
 /* One client floods a reactor with pipelined work; another gets its turns. */
 static void a_busy_client_does_not_starve_others(void **state)
 {
@@ -301,4 +334,5 @@ UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(mute_stops_reading_and_ends), unit_test(shorter_mutes_do_not_cut_longer_ones),
           unit_test(slow_drips_cost_nothing),
           unit_test(frames_in_memory_are_limited_over_all_connections),
+          unit_test(announced_frames_that_do_not_come_make_room),
           unit_test(a_busy_client_does_not_starve_others))
