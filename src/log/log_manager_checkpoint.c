@@ -1,7 +1,9 @@
 /* log_manager_checkpoint.c - the checkpoint files of the log dirs. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/logline.h"
 #include "log/log_manager_private.h"
 #include "log/log_private.h"
 
@@ -64,8 +66,11 @@ static int write_locked(struct managed_dir *md, enum manager_file which)
         err = offset_checkpoint_write(md->dir->fs, path, v, used);
     free(v);
     log_manager_snapshot_free(logs, n);
-    if (err)
+    if (err && !log_error_is_shortage(err))
         log_dir_fail(md->dir, err, "write %s", path);
+    else if (err && !md->short_of)
+        say_warn("log", "cannot write %s for now, the one before stands: %s", path, strerror(-err));
+    md->short_of = err != 0;
     return err;
 }
 
@@ -89,6 +94,8 @@ int managed_dir_write_all(struct managed_dir *md)
         err = managed_dir_write(md, FILE_HIGH_WATERMARKS);
     if (!err)
         err = managed_dir_write(md, FILE_CLEANED);
+    if (err)
+        atomic_store(&md->stale, true);
     return err;
 }
 

@@ -21,6 +21,7 @@ struct managed_dir {
      * over what they say, so they are written anew before one is made. */
     atomic_bool stale;
     pthread_mutex_t checkpoint_lock;
+    bool short_of; /* descriptors or memory, when the files were last written; under that lock */
     /* while loading */
     struct offset_checkpoint recovery_points, start_offsets, high_watermarks, cleaned;
 };
@@ -65,7 +66,8 @@ void log_manager_snapshot_free(struct log **v, int n);
 int log_manager_add(struct log_manager *m, struct log *log);
 
 enum manager_file { FILE_RECOVERY_POINTS, FILE_START_OFFSETS, FILE_HIGH_WATERMARKS, FILE_CLEANED };
-/* 0 or -errno after log_dir_fail. */
+/* 0, a shortage (the file before stands, and a later write makes good), or -errno after
+ * log_dir_fail. */
 int managed_dir_write(struct managed_dir *md, enum manager_file which);
 /* All of them, and not stale any more. */
 int managed_dir_write_all(struct managed_dir *md);
