@@ -17,8 +17,9 @@ NEEDS = {"group-consumer-protocol": (68, 69), "admin-reassignments": (46,), "adm
 
 
 class Client:
-    def __init__(self, name, title, prepare, lacks):
+    def __init__(self, name, title, prepare, lacks, heartbeat=0):
         self.name, self.title, self.prepare, self.lacks = name, title, prepare, set(lacks)
+        self.heartbeat = heartbeat  # the version of ConsumerGroupHeartbeat that it needs
 
     def checks(self):
         return [n for n in SINGLE_CHECKS + GROUP_CHECKS if n not in self.lacks]
@@ -34,5 +35,8 @@ _CLIENTS = (
     Client("aiokafka", "aiokafka", lambda: prepare.python("aiokafka[snappy,lz4,zstd]", "0.14.0", "aio.py"),
            ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-acls", "admin-producers",
             "admin-list-offsets", "admin-quotas", "group-cooperative", "group-consumer-protocol"]),
+    Client("franz-go", "franz-go", lambda: prepare.go("github.com/twmb/franz-go", "franz"), ["admin-features"], heartbeat=1),
+    Client("sarama", "sarama", lambda: prepare.go("github.com/IBM/sarama", "sarama"),
+           ["admin-features", "admin-producers", "group-pattern", "group-consumer-protocol"]),
 )
 NAMES = {c.name: c for c in _CLIENTS}

@@ -35,16 +35,18 @@ UNSUPPORTED_VERSION = 35
 CHECKS_DEADLINE = 150
 
 
-def served(broker, names, results):
+def served(client, broker, names, results):
     """Those of the checks whose requests the broker serves; the others are noted as left out."""
     with kwire.Conn(broker.port) as c:
-        keys = {k["api_key"] for k in c.call("ApiVersions", 0)["api_keys"]}
+        newest = {k["api_key"]: k["max_version"] for k in c.call("ApiVersions", 0)["api_keys"]}
+        keys = set(newest)
         if 68 in keys:  # advertised, but is it more than a refusal?
             a = c.call("ConsumerGroupHeartbeat", 0, group_id="probe", member_id="nobody", member_epoch=5)
-            keys -= {68} if a["error_code"] == UNSUPPORTED_VERSION else set()
+            if a["error_code"] == UNSUPPORTED_VERSION or newest[68] < client.heartbeat:
+                keys.remove(68)
     left_out = [n for n in names if not keys.issuperset(clients.NEEDS.get(n, ()))]
     for name in left_out:
-        results.add(name, "skip", "the broker does not serve API %s" % sorted(set(clients.NEEDS[name]) - keys))
+        results.add(name, "skip", "the broker does not serve API %s, or not as this client needs it" % sorted(set(clients.NEEDS[name]) - keys))
     return [n for n in names if n not in left_out]
 
 
@@ -55,7 +57,7 @@ def run_checks(client, command, names, results):
         text = os.path.join(folder, "text")
         with open(text, "wb") as f:
             f.write(real_input.text_log())
-        names = served(broker, names, results)
+        names = served(client, broker, names, results)
         args = command + ["checks", broker.address, client.name, text] + names
         with tempfile.TemporaryFile() as errors:
             p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
@@ -80,7 +82,7 @@ def run_checks(client, command, names, results):
 
 def run_group_checks(client, command, names, results):
     with group_checks.Bench(client, command) as bench:
-        for name in served(bench.broker, names, results):
+        for name in served(client, bench.broker, names, results):
             try:
                 getattr(bench, "check_" + name.replace("-", "_"))()
                 results.add(name, "ok")
