@@ -48,9 +48,22 @@ static bool is_one_of(const struct job *j, int32_t broker)
     return false;
 }
 
+/* What was known of their log dirs belongs to their last life. */
+static void forget_dirs(struct job *j)
+{
+    hmap_each (h, &j->c->ctx.topics) {
+        struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
+        for (int i = 0; i < t->partitions_n; i++)
+            for (int k = 0; k < t->partitions[i]->replicas_n; k++)
+                if (is_one_of(j, t->partitions[i]->replicas[k].broker))
+                    t->partitions[i]->replicas[k].dead_dir = false;
+    }
+}
+
 static void gather(struct flow *f)
 {
     struct job *j = job_of(f);
+    forget_dirs(j);
     hmap_each (h, &j->c->ctx.topics) {
         struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
         bool here = false;
@@ -116,27 +129,24 @@ static void resume_deletions(struct flow *f)
 static const flow_step startup_steps[] = {gather, tell_of_arrival, elect_leaderless,
                                           resume_deletions, NULL};
 
-/* Brokers that went: what they led is elected anew, their replicas leave the ISRs. job.ids */
+/* Replicas that went: what they led is elected anew, they leave the ISRs. job.replicas */
 
-static void gather_lost(struct flow *f)
+static void sort_lost(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct replica_list deleting = {NULL, 0, 0};
-    hmap_each (h, &j->c->ctx.topics) {
-        struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
-        for (int i = 0; i < t->partitions_n; i++) {
-            struct ctl_partition *p = t->partitions[i];
-            for (int k = 0; k < p->replicas_n; k++)
-                if (is_one_of(j, p->replicas[k].broker))
-                    job_add_replica(f, t->deleting ? &deleting : &j->replicas, p, &p->replicas[k]);
-            if (t->deleting)
-                continue;
-            if (p->state == PARTITION_ONLINE && !replica_is_online(j->c, p, p->leader))
-                job_add_partition(f, &j->partitions, p);
-        }
+    struct replica_list deleting = {NULL, 0, 0}, lost = {NULL, 0, 0};
+    for (int i = 0; i < j->replicas.n; i++) {
+        struct ctl_replica_ref r = j->replicas.v[i];
+        struct ctl_partition *p = r.partition;
+        job_add_replica(f, p->topic->deleting ? &deleting : &lost, p, r.replica);
+        if (!p->topic->deleting && p->state == PARTITION_ONLINE &&
+            !replica_is_online(j->c, p, p->leader))
+            job_add_partition(f, &j->partitions, p);
     }
+    j->replicas = lost;
     partitions_move(j->c, &j->partitions, PARTITION_OFFLINE);
-    deletion_fail_replicas(j->c, &deleting, "its broker is gone");
+    j->partitions = (struct partition_list){NULL, 0, 0};
+    deletion_fail_replicas(j->c, &deleting, "its broker or log dir is gone");
 }
 
 static void lose_replicas(struct flow *f)
@@ -152,8 +162,36 @@ static void tell_of_loss(struct flow *f)
     batch_send(c);
 }
 
-static const flow_step failure_steps[] = {gather_lost, elect_leaderless, lose_replicas,
-                                          tell_of_loss, NULL};
+static const flow_step lost_steps[] = {sort_lost, elect_leaderless, lose_replicas, tell_of_loss,
+                                       NULL};
+
+void replicas_lost(struct flow *f, struct replica_list l)
+{
+    struct job *j = job_new(f);
+    if (!j)
+        return;
+    j->replicas = l;
+    job_call(f, j, lost_steps);
+}
+
+/* Brokers that went. job.ids */
+static void gather_lost(struct flow *f)
+{
+    struct job *j = job_of(f);
+    forget_dirs(j);
+    hmap_each (h, &j->c->ctx.topics) {
+        struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
+        for (int i = 0; i < t->partitions_n; i++) {
+            struct ctl_partition *p = t->partitions[i];
+            for (int k = 0; k < p->replicas_n; k++)
+                if (is_one_of(j, p->replicas[k].broker))
+                    job_add_replica(f, &j->replicas, p, &p->replicas[k]);
+        }
+    }
+    replicas_lost(f, j->replicas);
+}
+
+static const flow_step failure_steps[] = {gather_lost, NULL};
 
 static void call_with_ids(struct flow *f, const flow_step *steps, const int32_t *ids, int n)
 {

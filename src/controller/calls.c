@@ -1,4 +1,6 @@
 /* calls.c - requests to the controller: from any thread into the queue, and the answer back. */
+#include <stdlib.h>
+
 #include "controller/controller_private.h"
 #include "protocol/api.h"
 
@@ -9,6 +11,7 @@ static const struct {
 } kinds[] = {
     {API_ALTER_PARTITION, &event_alter_partition, KERR_NOT_CONTROLLER},
     {API_CONTROLLED_SHUTDOWN, &event_controlled_shutdown, KERR_STALE_CONTROLLER_EPOCH},
+    {API_ELECT_LEADERS, &event_elect_leaders, KERR_NOT_CONTROLLER},
     {API_ALLOCATE_PRODUCER_IDS, &event_allocate_producer_ids, KERR_NOT_CONTROLLER},
 };
 enum { KINDS_N = sizeof(kinds) / sizeof(*kinds) };
@@ -79,4 +82,33 @@ struct ctl_broker *call_broker(struct controller *c, int32_t id, int64_t epoch)
 {
     struct ctl_broker *b = context_broker(&c->ctx, id);
     return b && b->epoch == epoch ? b : NULL;
+}
+
+/* ---- what needs no answer ---- */
+
+struct unclean_notice {
+    struct task task;
+    struct controller *c;
+    struct str topic; /* owned */
+};
+
+static void unclean_allowed(struct task *t)
+{
+    struct unclean_notice *n = container_of(t, struct unclean_notice, task);
+    struct job *j = controller_event(n->c, &event_unclean);
+    if (j)
+        j->topic = arena_str(&j->inputs, n->topic);
+    free((char *)n->topic.p);
+    free(n);
+}
+
+void controller_unclean_allowed(struct controller *c, struct str topic)
+{
+    struct unclean_notice *n = calloc(1, sizeof(*n));
+    if (!n)
+        return; /* the next loss or return of a broker elects as well */
+    n->c = c;
+    n->topic = (struct str){str_dup(topic), topic.len};
+    task_init(&n->task, unclean_allowed);
+    executor_post(c->o.ex, &n->task);
 }

@@ -82,18 +82,71 @@ static void log_error(const struct control_request *q, int16_t error)
              kerr_name(error));
 }
 
+/* Topics that went without an id are answered without: the name is clear if there was one of them.
+ */
+static struct str topic_by_id(const struct leader_and_isr_request *q, struct uuid id)
+{
+    struct str found = STR_NULL;
+    for (int i = 0; i < q->topic_states.n; i++) {
+        if (!uuid_eq(q->topic_states.v[i].topic_id, id))
+            continue;
+        if (!str_is_null(found))
+            return STR_NULL;
+        found = q->topic_states.v[i].topic_name;
+    }
+    return found;
+}
+
+/* What the answer says of log dirs, gathered for one event. */
+struct dir_answers {
+    struct control_request *q;
+    struct job *j;
+    int room;
+};
+
+static void add_dir_answer(struct dir_answers *d, struct str topic, int32_t partition,
+                           int16_t error)
+{
+    struct controller *c = d->q->round->c;
+    struct ctl_topic *t = context_topic(&c->ctx, topic);
+    struct ctl_partition *p = t ? context_partition(t, partition) : NULL;
+    struct ctl_replica *r = p ? context_replica(p, d->q->broker) : NULL;
+    if (error && error != KERR_STALE_CONTROLLER_EPOCH) /* 11: it knew that state already */
+        log_error(d->q, error);
+    bool dead = error == KERR_KAFKA_STORAGE_ERROR;
+    if (!r || (error && !dead) || dead == r->dead_dir)
+        return;
+    if (!d->j) {
+        d->j = controller_event(c, &event_dirs_answered);
+        if (!d->j)
+            return;
+        d->j->broker = d->q->broker;
+        d->j->answer.parts = arena_array(&d->j->inputs, struct stop_answer_part, (size_t)d->room);
+    }
+    struct str name = arena_str(&d->j->inputs, topic);
+    if (d->j->answer.parts && name.p)
+        d->j->answer.parts[d->j->answer.parts_n++] =
+            (struct stop_answer_part){name, partition, error};
+}
+
 static void look_at_leader_and_isr(struct control_request *q, const void *response)
 {
     const struct leader_and_isr_response *r = response;
+    struct dir_answers d = {.q = q, .room = r->partition_errors.n};
     if (r->error_code)
         log_error(q, r->error_code);
     for (int i = 0; i < r->topics.n; i++)
-        for (int k = 0; k < r->topics.v[i].partition_errors.n; k++) {
-            int16_t error = r->topics.v[i].partition_errors.v[k].error_code;
-            /* 11: it knew that state already */
-            if (error && error != KERR_STALE_CONTROLLER_EPOCH)
-                log_error(q, error);
-        }
+        d.room += r->topics.v[i].partition_errors.n;
+    for (int i = 0; i < r->topics.n; i++) {
+        struct str topic = topic_by_id(q->body, r->topics.v[i].topic_id);
+        for (int k = 0; k < r->topics.v[i].partition_errors.n; k++)
+            add_dir_answer(&d, topic, r->topics.v[i].partition_errors.v[k].partition_index,
+                           r->topics.v[i].partition_errors.v[k].error_code);
+    }
+    for (int i = 0; i < r->partition_errors.n; i++)
+        add_dir_answer(&d, r->partition_errors.v[i].topic_name,
+                       r->partition_errors.v[i].partition_index,
+                       r->partition_errors.v[i].error_code);
 }
 
 static void look_at_update_metadata(struct control_request *q, const void *response)

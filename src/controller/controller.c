@@ -52,6 +52,10 @@ void controller_resign(struct controller *c, const char *why)
     store_unwatch(c->o.store, &c->brokers_watch);
     store_unwatch(c->o.store, &c->topics_watch);
     store_unwatch(c->o.store, &c->deletions_watch);
+    store_unwatch(c->o.store, &c->isr_changes_watch);
+    store_unwatch(c->o.store, &c->log_dirs_watch);
+    store_unwatch(c->o.store, &c->preferred_watch);
+    executor_timer_stop(c->o.ex, &c->rebalance_timer);
     batch_clear(c);
     struct hnode *h;
     while ((h = hmap_first(&c->ctx.topics)))
@@ -256,6 +260,7 @@ int controller_start(const struct controller_options *o, struct controller **out
     c->refs = 2; /* the owner's, and the task's */
     task_init(&c->start_task, start);
     timer_init(&c->register_timer, register_again);
+    timer_init(&c->rebalance_timer, rebalance_due);
     executor_post(o->ex, &c->start_task);
     return 0;
 }

@@ -23,9 +23,12 @@ struct controller_options {
      * registration is its owner's. On the same executor. Borrowed; NULL: nothing is registered
      * again. */
     struct broker_registrar *registrar;
-    struct str listener; /* between brokers; copied. Null: each broker's first endpoint */
-    int ibp;             /* inter.broker.protocol.version (protocol/ibp.h); 0 = the default */
-    bool delete_topics;  /* delete.topic.enable */
+    struct str listener;   /* between brokers; copied. Null: each broker's first endpoint */
+    int ibp;               /* inter.broker.protocol.version (protocol/ibp.h); 0 = the default */
+    bool delete_topics;    /* delete.topic.enable */
+    int64_t rebalance_ms;  /* leader.imbalance.check.interval.seconds; 0: leaders are left where
+                              they are (auto.leader.rebalance.enable) */
+    int imbalance_percent; /* leader.imbalance.per.broker.percentage */
     /* unclean.leader.election.enable as in force for the topic; NULL = never. On ex. */
     bool (*unclean)(void *arg, struct str topic);
     /* Channel to a broker (own id: in process). Returns owned; NULL = cannot. On ex. */
@@ -66,6 +69,10 @@ struct controller_call { /* the caller's until done */
 };
 /* @thread any; done never comes from inside. All must be done before controller_stop. */
 void controller_call(struct controller *c, struct controller_call *call);
+
+/* Unclean elections may have become allowed for the topic (null: for all). @thread any; before
+ * controller_stop */
+void controller_unclean_allowed(struct controller *c, struct str topic);
 
 bool controller_is_active(const struct controller *c); /* @thread any, until stop */
 

@@ -52,6 +52,8 @@ struct controller {
     int metadata_n, metadata_cap;
 
     struct store_watch controller_watch, brokers_watch, topics_watch, deletions_watch;
+    struct store_watch isr_changes_watch, log_dirs_watch, preferred_watch;
+    struct timer rebalance_timer;
     bool ready_told;
     uint64_t own_sent, own_answered; /* requests to this broker */
     uint64_t ready_at;               /* own_answered that ends the first round; 0 = not known yet */
@@ -170,6 +172,15 @@ struct ctl_broker *call_broker(struct controller *c, int32_t id, int64_t epoch);
 
 /* isr_change.c */
 extern const struct event_kind event_alter_partition;
+/* leader_election.c */
+extern const struct event_kind event_elect_leaders, event_preferred_node, event_unclean;
+void rebalance_due(struct timer *t); /* controller.rebalance_timer */
+
+/* notices.c */
+extern const struct event_kind event_log_dirs, event_isr_changes;
+/* job.broker and job.answer: partitions by name, with KAFKA_STORAGE_ERROR or NONE */
+extern const struct event_kind event_dirs_answered;
+
 /* shutdown.c */
 extern const struct event_kind event_controlled_shutdown;
 /* producer_id_block.c */
@@ -187,6 +198,9 @@ extern const struct event_kind event_broker_change, event_broker_modified;
 /* Opens the channel and watches the node. */
 void broker_begin(struct controller *c, struct ctl_broker *b);
 void broker_end(struct controller *c, struct ctl_broker *b); /* closes and removes */
+/* These replicas are gone with their broker or its log dir: as a job of the step's, what they led
+ * is elected anew, they leave the ISRs, all brokers hear of it. */
+void replicas_lost(struct flow *f, struct replica_list l);
 /* The broker in the answer to a read of its node; false (logged) when there is none. */
 bool broker_in_answer(struct flow *f, const struct store_request *r, struct broker_info *info);
 

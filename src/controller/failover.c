@@ -26,12 +26,31 @@ static void write_feature(struct flow *f)
 }
 
 /* Notices of a time before this reign: everything they could tell is read below. */
+static void log_dirs_changed(struct store_watch *w)
+{
+    controller_event(container_of(w, struct controller, log_dirs_watch), &event_log_dirs);
+}
+
+static void isrs_changed(struct store_watch *w)
+{
+    controller_event(container_of(w, struct controller, isr_changes_watch), &event_isr_changes);
+}
+
+static void election_asked(struct store_watch *w)
+{
+    controller_event(container_of(w, struct controller, preferred_watch), &event_preferred_node);
+}
+
 static void list_notices(struct flow *f)
 {
+    struct controller *c = controller_of(f);
     if (!job_answered(f))
         return;
-    job_ask(f, store_op_children(PATH_LOG_DIR_EVENTS, false));
-    job_ask(f, store_op_children(PATH_ISR_CHANGES, false));
+    controller_watch_on(c, &c->log_dirs_watch, PATH_LOG_DIR_EVENTS, true, log_dirs_changed);
+    controller_watch_on(c, &c->isr_changes_watch, PATH_ISR_CHANGES, true, isrs_changed);
+    controller_watch_on(c, &c->preferred_watch, PATH_PREFERRED, false, election_asked);
+    job_ask(f, store_op_children(PATH_LOG_DIR_EVENTS, true));
+    job_ask(f, store_op_children(PATH_ISR_CHANGES, true));
 }
 
 static void delete_notices(struct flow *f)
@@ -210,7 +229,18 @@ static void resume_deletions(struct flow *f)
     job_call(f, resume, deletion_resume_steps);
 }
 
+/* What comes by itself, or was asked of the controller before. */
+static void begin_upkeep(struct flow *f)
+{
+    enum { FIRST_REBALANCE_MS = 5000 };
+    struct controller *c = controller_of(f);
+    controller_event(c, &event_preferred_node); /* which arms its watch, too */
+    if (c->o.rebalance_ms > 0)
+        executor_timer_start(c->o.ex, &c->rebalance_timer, FIRST_REBALANCE_MS);
+}
+
 const flow_step failover_steps[] = {
-    read_feature,      write_feature,  list_notices,     delete_notices,   watch_and_list,
-    read_nodes,        learn_nodes,    read_states,      learn_states,     learn_deletions,
-    tell_live_brokers, begin_replicas, begin_partitions, resume_deletions, NULL};
+    read_feature,     write_feature,    list_notices,      delete_notices,
+    watch_and_list,   read_nodes,       learn_nodes,       read_states,
+    learn_states,     learn_deletions,  tell_live_brokers, begin_replicas,
+    begin_partitions, resume_deletions, begin_upkeep,      NULL};

@@ -101,6 +101,26 @@ struct producer_id_block {
 struct bytes znode_producer_ids_encode(const struct producer_id_block *b, struct arena *a);
 int znode_producer_ids_decode(struct bytes data, struct producer_id_block *b);
 
+/* Partitions by name. /admin/preferred_replica_election and isr_change_<n> have no replicas,
+ * /admin/reassign_partitions does. */
+struct named_partition {
+    struct str topic;
+    int32_t partition;
+    struct id_list replicas;
+};
+struct named_partitions {
+    struct named_partition *v;
+    int n;
+};
+struct bytes znode_partitions_encode(struct named_partitions l, struct arena *a);
+int znode_partitions_decode(struct bytes data, struct arena *a, struct named_partitions *out);
+struct bytes znode_reassign_encode(struct named_partitions l, struct arena *a);
+int znode_reassign_decode(struct bytes data, struct arena *a, struct named_partitions *out);
+
+/* log_dir_event_<n>: a log dir of this broker failed. */
+struct bytes znode_log_dir_event_encode(int32_t broker, struct arena *a);
+int znode_log_dir_event_decode(struct bytes data, int32_t *broker);
+
 /* /feature */
 struct bytes znode_feature_encode(struct arena *a); /* version 2, enabled, no features */
 /* Is the node as this broker would write it (version 2, enabled)? */
