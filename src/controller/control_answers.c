@@ -84,8 +84,12 @@ static void log_error(const struct control_request *q, int16_t error)
 
 /* Topics that went without an id are answered without: the name is clear if there was one of them.
  */
-static struct str topic_by_id(const struct leader_and_isr_request *q, struct uuid id)
+static struct str topic_by_id(const struct controller *c, const struct leader_and_isr_request *q,
+                              struct uuid id)
 {
+    const struct ctl_topic *t = uuid_is_zero(id) ? NULL : context_topic_by_id(&c->ctx, id);
+    if (t || !uuid_is_zero(id))
+        return t ? t->name : STR_NULL;
     struct str found = STR_NULL;
     for (int i = 0; i < q->topic_states.n; i++) {
         if (!uuid_eq(q->topic_states.v[i].topic_id, id))
@@ -138,7 +142,7 @@ static void look_at_leader_and_isr(struct control_request *q, const void *respon
     for (int i = 0; i < r->topics.n; i++)
         d.room += r->topics.v[i].partition_errors.n;
     for (int i = 0; i < r->topics.n; i++) {
-        struct str topic = topic_by_id(q->body, r->topics.v[i].topic_id);
+        struct str topic = topic_by_id(q->round->c, q->body, r->topics.v[i].topic_id);
         for (int k = 0; k < r->topics.v[i].partition_errors.n; k++)
             add_dir_answer(&d, topic, r->topics.v[i].partition_errors.v[k].partition_index,
                            r->topics.v[i].partition_errors.v[k].error_code);

@@ -238,6 +238,8 @@ static void handle_dir_failure(struct job *job)
     pthread_mutex_unlock(&f->m->control);
     say_error("ReplicaManager", "log dir %s failed: its partitions are offline until restart",
               log_dir_path(f->dir));
+    if (f->m->o.dir_lost)
+        f->m->o.dir_lost(f->m->o.arg);
     free(f);
 }
 

@@ -33,6 +33,8 @@ struct replica_manager_options {
     struct isr_writer *isr_writer; /* borrowed; NULL: ISRs of leaders never change (tests) */
     struct str
         inter_broker_listener; /* where leaders are fetched from; borrowed. Empty: the first */
+    /* A log dir failed, and its partitions are offline here. On a worker. May be NULL. */
+    void (*dir_lost)(void *arg);
     /* Settings of a topic, for logs that are made. Fills *c. */
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
     void *arg;

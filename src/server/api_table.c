@@ -34,6 +34,7 @@ static const struct api_row rows[] = {
     {API_DESCRIBE_LOG_DIRS, 0, 4, API_LARGE_ANSWER, handle_describe_log_dirs},
     {API_CREATE_PARTITIONS, 0, 3, API_CONTROLLER_ONLY, handle_create_partitions},
     {API_DELETE_GROUPS, 0, 2, 0, handle_delete_groups},
+    {API_ELECT_LEADERS, 0, 2, API_CONTROLLER_ONLY, handle_elect_leaders},
     {API_INCREMENTAL_ALTER_CONFIGS, 0, 1, 0, handle_incremental_alter_configs},
     {API_OFFSET_DELETE, 0, 0, 0, handle_offset_delete},
     {API_DESCRIBE_CLIENT_QUOTAS, 0, 1, API_LARGE_ANSWER, handle_describe_client_quotas},

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/logline.h"
 #include "controller/peer_channel.h"
+#include "metadata/paths.h"
+#include "metadata/znode.h"
 #include "protocol/msg/allocate_producer_ids.h"
 #include "replica/isr_manager.h"
 #include "server/broker_private.h"
@@ -213,4 +216,46 @@ void broker_free_ties(struct broker *b)
     isr_manager_free(b->isr_manager);
     fetchers_free(b->fetchers);
     fetch_threads_free(b->fetch_threads);
+}
+
+/* ---- what the controller is told ---- */
+
+int64_t broker_rebalance_ms(const struct broker *b)
+{
+    return config_bool(b->config, "auto.leader.rebalance.enable")
+               ? config_int(b->config, "leader.imbalance.check.interval.seconds") * 1000
+               : 0;
+}
+
+struct dir_notice {
+    struct store_request request;
+    struct store_op op;
+    struct arena arena;
+};
+
+static void dir_notice_written(struct store_request *r)
+{
+    struct dir_notice *n = container_of(r, struct dir_notice, request);
+    if (r->status)
+        say_error("ReplicaManager", "the controller cannot be told of a failed log dir: %s",
+                  strerror(-r->status));
+    store_request_clear(r);
+    arena_free(&n->arena);
+    free(n);
+}
+
+void broker_dir_lost(void *arg)
+{
+    struct broker *b = arg;
+    struct dir_notice *n = calloc(1, sizeof(*n));
+    if (!n)
+        return; /* it is found out at the next LeaderAndIsr */
+    arena_init(&n->arena, 0);
+    n->op = store_op_create(PATH_LOG_DIR_EVENT_PREFIX, znode_log_dir_event_encode(b->id, &n->arena),
+                            STORE_SEQUENTIAL);
+    n->request = (struct store_request){.ops = &n->op,
+                                        .ops_n = 1,
+                                        .done_on = uv_executor_ex(b->background),
+                                        .done = dir_notice_written};
+    store_submit(b->store, &n->request);
 }

@@ -26,6 +26,10 @@ struct isr_writer *broker_isr_writer(struct broker *b);
 /* A block of producer ids: from the controller, or at older levels from the store (producer_ids.h).
  */
 int broker_allocate_producer_ids(void *broker, producer_ids_cb cb, void *cb_arg);
+/* leader.imbalance.check.interval.seconds, or 0 when leaders are not balanced. */
+int64_t broker_rebalance_ms(const struct broker *b);
+/* Tells the controller that a log dir of this broker failed. @thread any */
+void broker_dir_lost(void *broker);
 /* Nothing is asked of the controller any more. Before the registration is taken down. @thread the
  * background executor's */
 void broker_close_links(struct broker *b);

@@ -59,7 +59,7 @@ struct broker {
     struct conn_handler conn_handler;
     struct net_server *net;
     struct broker_registrar *registrar;
-    struct controller *controller;
+    struct controller *_Atomic controller;
     struct upkeep *upkeep;
     bool upkeep_runs;
     struct log_mover *mover;

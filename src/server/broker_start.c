@@ -137,6 +137,21 @@ void broker_log_options(struct broker *b, struct log_manager_options *o)
     config_unref(now);
 }
 
+static bool unclean_election(void *arg, struct str topic)
+{
+    struct log_config c;
+    broker_topic_config(arg, topic, &c);
+    return c.unclean_leader_election;
+}
+
+static void topic_changed(struct broker *b, struct replica_manager *replicas, struct str topic)
+{
+    struct controller *controller = atomic_load(&b->controller);
+    replica_manager_topic_config_changed(replicas, topic);
+    if (controller && controller_is_active(controller) && unclean_election(b, topic))
+        controller_unclean_allowed(controller, topic);
+}
+
 static void config_changed(void *arg, struct str path)
 {
     struct broker *b = arg;
@@ -146,7 +161,7 @@ static void config_changed(void *arg, struct str path)
     if (path.len <= 7 || memcmp(path.p, "topics/", 7) != 0)
         entity_configs_changed(b, path);
     else if (replicas) /* the topic's settings are in place already */
-        replica_manager_topic_config_changed(replicas, (struct str){path.p + 7, path.len - 7});
+        topic_changed(b, replicas, (struct str){path.p + 7, path.len - 7});
 }
 
 static int load_logs(struct broker *b, char *err, size_t err_n)
@@ -176,6 +191,7 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
         .isr_writer = broker_isr_writer(b),
         .inter_broker_listener = str_of(b->config->inter_broker_listener),
         .replica_lag_ms = config_int(b->config, "replica.lag.time.max.ms"),
+        .dir_lost = broker_dir_lost,
         .topic_config = config_of_replica,
         .arg = b};
     struct replica_manager *replicas = NULL;
@@ -263,13 +279,6 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
     return rc ? fail(err, err_n, rc, "cannot register the broker") : 0;
 }
 
-static bool unclean_election(void *arg, struct str topic)
-{
-    struct log_config c;
-    broker_topic_config(arg, topic, &c);
-    return c.unclean_leader_election;
-}
-
 static void controller_died(void *arg, const char *why)
 {
     say_error("Controller", "%s", why);
@@ -287,19 +296,24 @@ static void controller_ready(void *arg)
 
 static int start_controller(struct broker *b, char *err, size_t err_n)
 {
-    struct controller_options o = {.broker_id = b->id,
-                                   .store = b->store,
-                                   .ex = uv_executor_ex(b->controller_ex),
-                                   .registrar = b->registrar,
-                                   .listener = str_of(b->config->inter_broker_listener),
-                                   .ibp = broker_ibp(b),
-                                   .delete_topics = config_bool(b->config, "delete.topic.enable"),
-                                   .unclean = unclean_election,
-                                   .channel = broker_open_channel,
-                                   .fatal = controller_died,
-                                   .ready = controller_ready,
-                                   .arg = b};
-    int rc = controller_start(&o, &b->controller);
+    struct controller_options o = {
+        .broker_id = b->id,
+        .store = b->store,
+        .ex = uv_executor_ex(b->controller_ex),
+        .registrar = b->registrar,
+        .listener = str_of(b->config->inter_broker_listener),
+        .ibp = broker_ibp(b),
+        .delete_topics = config_bool(b->config, "delete.topic.enable"),
+        .rebalance_ms = broker_rebalance_ms(b),
+        .imbalance_percent = (int)config_int(b->config, "leader.imbalance.per.broker.percentage"),
+        .unclean = unclean_election,
+        .channel = broker_open_channel,
+        .fatal = controller_died,
+        .ready = controller_ready,
+        .arg = b};
+    struct controller *controller;
+    int rc = controller_start(&o, &controller);
+    atomic_store(&b->controller, rc ? NULL : controller);
     if (rc)
         return fail(err, err_n, rc, "cannot start the controller");
     pthread_mutex_lock(&b->lock);

@@ -162,6 +162,8 @@ void broker_take_down(struct broker *b)
     broker_stop_fetchers(b);
     if (b->background)
         call_on(b, b->background, broker_close_links);
+    if (b->background) /* notices of settings reach the controller, too */
+        call_on(b, b->background, stop_listening);
     if (b->controller_ex)
         call_on(b, b->controller_ex, stop_controller);
     stop_workers(b);

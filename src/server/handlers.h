@@ -37,6 +37,7 @@ void handle_alter_replica_log_dirs(struct request *req);
 void handle_describe_log_dirs(struct request *req);
 void handle_create_partitions(struct request *req);
 void handle_delete_groups(struct request *req);
+void handle_elect_leaders(struct request *req);
 void handle_offset_delete(struct request *req);
 void handle_incremental_alter_configs(struct request *req);
 void handle_describe_client_quotas(struct request *req);

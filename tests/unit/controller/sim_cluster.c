@@ -74,6 +74,8 @@ static int16_t become(struct sim_broker *b, const struct leader_and_isr_request_
     for (int i = 0; i < p->replicas.n; i++)
         here |= p->replicas.v[i] == b->id;
     assert_true(p->isr.n > 0);
+    if (b->dead_topic && str_eqz(t->topic_name, b->dead_topic))
+        return KERR_KAFKA_STORAGE_ERROR;
     if (!here)
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     b->lisr_partitions++;
@@ -382,6 +384,8 @@ void sim_broker_start(struct sim_cluster *c, int32_t id)
                                     .listener = STR_LIT("INTERNAL"),
                                     .ibp = c->ibp,
                                     .delete_topics = true,
+                                    .rebalance_ms = c->rebalance_ms,
+                                    .imbalance_percent = 10,
                                     .unclean = unclean_allowed,
                                     .channel = open_channel,
                                     .fatal = on_fatal,
@@ -418,9 +422,11 @@ void sim_start(struct sim_cluster *c, int brokers)
 {
     const char *racks = c->racks;
     int ibp = c->ibp;
+    int64_t rebalance_ms = c->rebalance_ms;
     memset(c, 0, sizeof(*c));
     c->racks = racks;
     c->ibp = ibp;
+    c->rebalance_ms = rebalance_ms;
     logline_set_level(LOGLINE_FATAL);
     sim_clock_init(&c->clock, 1700000000000);
     c->e = sim_executor_new(&c->clock);

@@ -39,8 +39,9 @@ struct sim_broker {
     int32_t controller_epoch; /* highest seen */
     bool ready, fatal;
     /* Faults. */
-    bool hold;          /* answers nothing for now */
-    int16_t stop_error; /* what it answers to a deletion */
+    bool hold;              /* answers nothing for now */
+    int16_t stop_error;     /* what it answers to a deletion */
+    const char *dead_topic; /* lies in a log dir that failed */
     /* Counts. */
     int lisr, umr, sr, lisr_partitions, umr_partitions, lisr_new;
     struct list channels; /* towards it, of sim_channel */
@@ -54,8 +55,9 @@ struct sim_cluster {
     struct sim_broker brokers[SIM_BROKERS];
     int brokers_n;
     bool unclean;
-    const char *racks;  /* set before sim_start, like the next */
-    int ibp;            /* level of all; 0 = the default */
+    const char *racks; /* set before sim_start, like the next */
+    int ibp;           /* level of all; 0 = the default */
+    int64_t rebalance_ms;
     struct arena arena; /* of the test */
 };
 

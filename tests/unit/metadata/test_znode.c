@@ -329,10 +329,49 @@ static void cluster_ids_producer_ids_and_features(void **state)
                      -EBADMSG);
 }
 
+static void requests_and_notices(void **state)
+{
+    struct named_partitions l;
+    struct bytes data = text("{\"partitions\":[{\"replicas\":[4,5],\"x\":1,\"partition\":3,"
+                             "\"topic\":\"t\"}],\"version\":1}");
+    assert_int_equal(znode_reassign_decode(data, &arena, &l), 0);
+    assert_int_equal(l.n, 1);
+    assert_str(l.v[0].topic, "t");
+    assert_int_equal(l.v[0].partition, 3);
+    assert_int_equal(l.v[0].replicas.n, 2);
+    assert_bytes(znode_reassign_encode(l, &arena),
+                 "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":3,"
+                 "\"replicas\":[4,5]}]}");
+    data = znode_partitions_encode(l, &arena);
+    assert_bytes(data, "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":3}]}");
+    assert_int_equal(znode_partitions_decode(data, &arena, &l), 0);
+    assert_int_equal(l.v[0].partition, 3);
+    assert_int_equal(znode_reassign_decode(data, &arena, &l), -EBADMSG);
+    static const char *bad[] = {"",
+                                "[]",
+                                "{}",
+                                "{\"partitions\":{}}",
+                                "{\"partitions\":[{\"topic\":\"t\"}]}",
+                                "{\"partitions\":[{\"topic\":1,\"partition\":0}]}",
+                                "{\"partitions\":[7]}"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(znode_partitions_decode(text(bad[i]), &arena, &l), -EBADMSG);
+
+    int32_t broker = -1;
+    data = znode_log_dir_event_encode(3, &arena);
+    assert_bytes(data, "{\"version\":1,\"broker\":3,\"event\":1}");
+    assert_int_equal(znode_log_dir_event_decode(data, &broker), 0);
+    assert_int_equal(broker, 3);
+    assert_int_equal(znode_log_dir_event_decode(text("{\"broker\":3,\"event\":2}"), &broker),
+                     -EBADMSG);
+    assert_int_equal(znode_log_dir_event_decode(text("nonsense"), &broker), -EBADMSG);
+}
+
 #define arena_test(f) cmocka_unit_test_setup_teardown(f, arena_begin, arena_end)
 
 UNIT_MAIN(arena_test(brokers_of_all_versions), arena_test(broker_is_written_as_version_5),
           arena_test(malformed_brokers_are_refused), arena_test(topics_of_all_versions),
           arena_test(many_partitions_come_back_in_order), arena_test(malformed_topics_are_refused),
           arena_test(partition_states), arena_test(controllers_and_epochs), arena_test(configs),
-          arena_test(config_changes), arena_test(cluster_ids_producer_ids_and_features))
+          arena_test(config_changes), arena_test(cluster_ids_producer_ids_and_features),
+          arena_test(requests_and_notices))
