@@ -1,0 +1,123 @@
+/* The store on a real ZooKeeper server against the rules of every store. test_zookeeper_store.py
+ * starts the server and gives its port as the first argument; each rule has a chroot of its own. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "metadata/zookeeper_store.h"
+
+#include "metadata/store_test.h"
+#include "metadata/threaded_rules.h"
+
+static int port;
+static char connect_to[64]; /* with the chroot of the rule */
+
+static struct store *open_session(void)
+{
+    struct zookeeper_options o = {.connect = connect_to,
+                                  .session_timeout_ms = 10000,
+                                  .connection_timeout_ms = 30000,
+                                  .max_in_flight = 10};
+    struct store *s;
+    char err[256] = "";
+    if (zookeeper_store_open(&o, &s, err, sizeof(err)))
+        fail_msg("%s", err);
+    return s;
+}
+
+static struct store *attach(struct store_rules *t)
+{
+    (void)t;
+    return open_session();
+}
+
+/* ---- ending a session from the outside: taken over with its password, and closed ---- */
+
+static uint8_t *put(uint8_t *at, uint64_t v, int bytes)
+{
+    for (int i = bytes - 1; i >= 0; i--)
+        *at++ = (uint8_t)(v >> (8 * i));
+    return at;
+}
+
+/* As the servers make it from the id: sixteen bytes of Java's random numbers. */
+static uint8_t *put_password(uint8_t *at, int64_t session)
+{
+    uint64_t mask = (1ull << 48) - 1,
+             seed = (((uint64_t)session ^ 0xB3415C00) ^ 0x5DEECE66D) & mask;
+    for (int i = 0; i < 4; i++) {
+        seed = (seed * 0x5DEECE66D + 0xB) & mask;
+        for (int k = 0; k < 4; k++)
+            *at++ = (uint8_t)(seed >> (16 + 8 * k));
+    }
+    return at;
+}
+
+static void take_over_and_close(int64_t session)
+{
+    uint8_t frames[64], *at = frames, rest[256];
+    at = put(at, 45, 4);
+    at = put(at, 0, 4);     /* protocol */
+    at = put(at, 0, 8);     /* last zxid */
+    at = put(at, 10000, 4); /* timeout */
+    at = put(at, (uint64_t)session, 8);
+    at = put(at, 16, 4);
+    at = put_password(at, session);
+    at = put(at, 0, 1); /* not read-only */
+    at = put(at, 8, 4);
+    at = put(at, 1, 4);             /* xid */
+    at = put(at, (uint32_t)-11, 4); /* close */
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    assert_int_equal(write(fd, frames, (size_t)(at - frames)), at - frames);
+    while (read(fd, rest, sizeof(rest)) > 0)
+        ;
+    close(fd);
+}
+
+/* Its owner may be faster and take it back: again then. */
+static void expire(struct store_rules *t, struct store *s)
+{
+    (void)t;
+    int64_t session = store_session_id(s);
+    struct store_stat st;
+    do
+        take_over_and_close(session);
+    while (stat_of(s, "/", &st) != -ESTALE);
+}
+
+static int start(void **state)
+{
+    static struct threaded_rules t;
+    static int n;
+    snprintf(connect_to, sizeof(connect_to), "127.0.0.1:%d/rule/%d", port, n++);
+    threaded_rules_init(&t);
+    t.rules.attach = attach;
+    t.rules.expire = expire;
+    t.rules.s = open_session();
+    *state = &t.rules;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct threaded_rules *t =
+        container_of((struct store_rules *)*state, struct threaded_rules, rules);
+    store_close(t->rules.s);
+    threaded_rules_end(t);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    port = argc > 1 ? atoi(argv[1]) : 0;
+    if (!port) {
+        fprintf(stderr, "usage: zookeeper_store PORT [PATTERN]\n");
+        return 2;
+    }
+    return store_rules_run(argc > 2 ? argv[2] : NULL, start, stop);
+}
