@@ -68,7 +68,9 @@ struct assign_broker *admin_brokers(struct topic_admin *t, struct arena *a, int 
 enum kerr admin_store_error(int status)
 {
     say_warn(component, "the metadata store answers: %s", strerror(-status));
-    return KERR_UNKNOWN_SERVER_ERROR;
+    if (status == -ESTALE) /* and with the session its reign is over: try the next one */
+        return KERR_NOT_CONTROLLER;
+    return status == -ETIMEDOUT ? KERR_REQUEST_TIMED_OUT : KERR_UNKNOWN_SERVER_ERROR;
 }
 
 static void call_done(struct task *task)
@@ -84,7 +86,7 @@ static void flow_over(struct flow *f)
 {
     struct admin_call *c = call_of(f);
     if (f->error)
-        c->no_store(c);
+        c->no_store(c, admin_store_error(f->error));
     task_init(&c->done_task, call_done);
     executor_post(c->done_on, &c->done_task);
 }
@@ -92,6 +94,7 @@ static void flow_over(struct flow *f)
 void admin_call_start(struct topic_admin *t, struct admin_call *c, const flow_step *steps)
 {
     c->admin = t;
+    c->flow.limit_ms = t->o.limit_ms;
     flow_start(&c->flow, t->o.store, t->o.ex, steps, flow_over);
 }
 
@@ -142,17 +145,17 @@ static void look_at_marks(struct flow *f)
 
 static const flow_step delete_steps[] = {leave_marks, look_at_marks, NULL};
 
-static void refuse_deletions(struct topic_deletion *topics, int n)
+static void refuse_deletions(struct topic_deletion *topics, int n, enum kerr error)
 {
     for (int i = 0; i < n; i++)
         if (!topics[i].error)
-            topics[i].error = KERR_UNKNOWN_SERVER_ERROR;
+            topics[i].error = error;
 }
 
-static void delete_no_store(struct admin_call *c)
+static void delete_no_store(struct admin_call *c, enum kerr error)
 {
     struct delete_call *d = container_of(c, struct delete_call, call);
-    refuse_deletions(d->topics, d->n);
+    refuse_deletions(d->topics, d->n, error);
 }
 
 void topic_admin_delete(struct topic_admin *t, struct topic_deletion *topics, int n,
@@ -160,7 +163,7 @@ void topic_admin_delete(struct topic_admin *t, struct topic_deletion *topics, in
 {
     struct delete_call *d = calloc(1, sizeof(*d));
     if (!d) {
-        refuse_deletions(topics, n);
+        refuse_deletions(topics, n, KERR_UNKNOWN_SERVER_ERROR);
         done(arg);
         return;
     }

@@ -22,7 +22,8 @@ struct topic_admin_options {
     int32_t (*default_partitions)(void *arg);  /* on ex */
     int16_t (*default_replication)(void *arg); /* on ex */
     void *arg;
-    uint64_t seed; /* of the assignment's random start; 0 = from the kernel */
+    int64_t limit_ms; /* for the store, which may be cut off: then REQUEST_TIMED_OUT; 0 = none */
+    uint64_t seed;    /* of the assignment's random start; 0 = from the kernel */
 };
 int topic_admin_new(const struct topic_admin_options *o, struct topic_admin **out);
 /* When no call is under way and ex will run none of its tasks any more. */

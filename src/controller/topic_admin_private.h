@@ -23,7 +23,8 @@ struct admin_call {
     struct executor *done_on;
     void (*done)(void *arg);
     void *arg;
-    void (*no_store)(struct admin_call *c); /* the flow failed: set errors where there are none */
+    /* The flow failed: sets the error where there is none. */
+    void (*no_store)(struct admin_call *c, enum kerr error);
 };
 static inline struct admin_call *call_of(struct flow *f)
 {

@@ -406,9 +406,9 @@ static void end_all(struct create_call *call, enum kerr otherwise)
     }
 }
 
-static void no_store(struct admin_call *c)
+static void no_store(struct admin_call *c, enum kerr error)
 {
-    end_all(container_of(c, struct create_call, call), KERR_UNKNOWN_SERVER_ERROR);
+    end_all(container_of(c, struct create_call, call), error);
 }
 
 /* A dry run holds names counted until here. */

@@ -233,12 +233,12 @@ static void look_at_write(struct flow *f)
 
 static const flow_step steps[] = {ask_store, decide, look_at_write, NULL};
 
-static void no_store(struct admin_call *c)
+static void no_store(struct admin_call *c, enum kerr error)
 {
     struct grow_call *call = container_of(c, struct grow_call, call);
     for (int i = 0; i < call->n; i++)
         if (!call->growths[i].over && !call->growths[i].topic->error)
-            call->growths[i].topic->error = KERR_UNKNOWN_SERVER_ERROR;
+            call->growths[i].topic->error = error;
 }
 
 void topic_admin_grow(struct topic_admin *t, struct topic_growth *topics, int n, bool validate_only,

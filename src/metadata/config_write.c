@@ -7,6 +7,10 @@
 #include "metadata/flow.h"
 #include "metadata/paths.h"
 
+enum {
+    LIMIT_MS = 30000 /* for the store, which may be cut off */
+};
+
 struct config_writing {
     struct flow flow;
     struct arena arena; /* all below */
@@ -107,7 +111,7 @@ static void writing_done(struct flow *f)
     struct config_writing *w = writing_of(f);
     if (f->error) {
         say_error("ConfigWriter", "writing %s: %s", w->path, strerror(-f->error));
-        w->error = KERR_UNKNOWN_SERVER_ERROR;
+        w->error = f->error == -ETIMEDOUT ? KERR_REQUEST_TIMED_OUT : KERR_UNKNOWN_SERVER_ERROR;
     }
     w->done(w->arg, w->error);
     arena_free(&w->arena);
@@ -124,6 +128,7 @@ int config_write(struct store *s, struct executor *ex, struct str entity_path,
     w->path = arena_printf(&w->arena, PATH_CONFIG "/%.*s", STR_ARG(entity_path));
     w->data = znode_config_encode(list, &w->arena);
     w->notice = znode_config_change_encode(entity_path, &w->arena);
+    w->flow.limit_ms = LIMIT_MS;
     w->done = done;
     w->arg = arg;
     if (!w->path || !w->data.p || !w->notice.p) {

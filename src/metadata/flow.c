@@ -16,7 +16,7 @@ struct store_batch *flow_answers(struct flow *f)
 }
 
 static void prepare(struct flow *f, struct store *store, struct executor *ex,
-                    const flow_step *steps, void (*done)(struct flow *f))
+                    const flow_step *steps, void (*done)(struct flow *f), int64_t deadline_ms)
 {
     f->steps = steps;
     f->done = done;
@@ -29,6 +29,7 @@ static void prepare(struct flow *f, struct store *store, struct executor *ex,
     for (int i = 0; i < 2; i++) {
         store_batch_init(&f->batches[i], &f->arena);
         f->batches[i].user = f;
+        f->batches[i].deadline_ms = deadline_ms;
     }
 }
 
@@ -87,7 +88,12 @@ static void run(struct flow *f)
 
 static void answered(struct store_batch *b)
 {
-    run(b->user);
+    struct flow *f = b->user;
+    if (b->deadline_ms)
+        store_batch_each (r, b)
+            if (r->status == -ETIMEDOUT)
+                flow_fail(f, -ETIMEDOUT);
+    run(f);
 }
 
 void flow_cancel(struct flow *f, int error)
@@ -106,7 +112,7 @@ static void first(struct task *t)
 void flow_start(struct flow *f, struct store *store, struct executor *ex, const flow_step *steps,
                 void (*done)(struct flow *f))
 {
-    prepare(f, store, ex, steps, done);
+    prepare(f, store, ex, steps, done, f->limit_ms ? executor_now_ms(ex) + f->limit_ms : 0);
     task_init(&f->task, first);
     executor_post(ex, &f->task);
 }
@@ -136,7 +142,7 @@ void flow_call(struct flow *f, struct flow *child, const flow_step *steps,
                void (*done)(struct flow *child))
 {
     assert(!f->child && !flow_ask(f)->n);
-    prepare(child, f->store, f->ex, steps, done);
+    prepare(child, f->store, f->ex, steps, done, f->batches[0].deadline_ms);
     child->parent = f;
     f->child = child;
 }

@@ -28,6 +28,9 @@ struct flow {
     void (*done)(struct flow *f);
     struct arena arena;
     int error; /* 0, or what flow_fail was given */
+    /* Before flow_start; 0 = none. When the store has not answered in this time, because it is cut
+     * off, the flow fails with -ETIMEDOUT; a flow that is called has its caller's. */
+    int64_t limit_ms;
 
     /* private */
     struct store *store;

@@ -40,6 +40,12 @@ int64_t store_session_id(struct store *s)
     return s->ops->session_id(s);
 }
 
+void store_end_waits(struct store *s)
+{
+    if (s->ops->end_waits)
+        s->ops->end_waits(s);
+}
+
 void store_close(struct store *s)
 {
     if (s)

@@ -80,7 +80,9 @@ struct store_request {
     int status; /* multi: 0 or the first failing op's status; else ops[0].status */
     struct executor *done_on;
     void (*done)(struct store_request *r);
-    void *user; /* the caller's */
+    void *user;          /* the caller's */
+    int64_t deadline_ms; /* monotonic; 0 = none. A store that is cut off answers -ETIMEDOUT then,
+                            and what was asked may yet happen, or not */
     /* private to the store */
     struct task task;
     struct store *store;
@@ -111,6 +113,7 @@ struct store_ops {
     void (*off_session)(struct store *s, void (*cb)(void *arg, enum store_session state),
                         void *arg);
     int64_t (*session_id)(struct store *s);
+    void (*end_waits)(struct store *s); /* NULL: never waits */
     void (*close)(struct store *s);
     /* NULL, or (a store without a thread): do all that is queued now, on this thread. */
     void (*drive)(struct store *s);
@@ -131,6 +134,9 @@ int store_on_session(struct store *s, struct executor *on,
 void store_off_session(struct store *s, void (*cb)(void *arg, enum store_session state), void *arg);
 /* Owner of the ephemeral nodes that are made now; changes with each new session. @thread any */
 int64_t store_session_id(struct store *s);
+/* From now on nothing waits for a store that is cut off: -ESTALE instead. Before a stop, so that
+ * nobody holds it up. @thread any */
+void store_end_waits(struct store *s);
 /* Answers what is queued, ends the session (ephemeral nodes go) and frees. @blocks */
 void store_close(struct store *s);
 void store_request_clear(struct store_request *r);

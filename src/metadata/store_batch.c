@@ -95,6 +95,7 @@ void store_batch_submit(struct store_batch *b, struct store *s, struct executor 
     store_batch_each (r, b) {
         r->done_on = done_on;
         r->done = one_done;
+        r->deadline_ms = b->deadline_ms;
         list_push_back(&all, &r->task.link);
     }
     s->ops->submit(s, &all);
@@ -117,8 +118,10 @@ int store_batch_run(struct store_batch *b, struct store *s)
 void store_batch_clear(struct store_batch *b)
 {
     void *user = b->user;
+    int64_t deadline_ms = b->deadline_ms;
     store_batch_each (r, b)
         store_request_clear(r);
     store_batch_init(b, b->arena);
     b->user = user;
+    b->deadline_ms = deadline_ms;
 }

@@ -17,8 +17,9 @@ struct store_batch {
     bool failed; /* no memory */
     struct executor *done_on;
     void (*done)(struct store_batch *b);
-    void *user;        /* the caller's; kept by store_batch_clear */
-    struct task empty; /* answers a batch without requests */
+    void *user;          /* the caller's; kept by store_batch_clear */
+    int64_t deadline_ms; /* of each request; 0 = none; kept by store_batch_clear */
+    struct task empty;   /* answers a batch without requests */
 };
 struct store_batched {
     struct store_request request;

@@ -20,6 +20,7 @@ struct zookeeper_call {
     /* The store's. */
     struct list link;
     struct store_request *request; /* NULL: answered already, only the library still knows it */
+    bool in_library;               /* `over` is to come */
     enum zookeeper_call_state state;
     int lost; /* how often the connection broke under it */
     void *owner;

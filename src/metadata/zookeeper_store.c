@@ -34,6 +34,7 @@ enum {
     RETRY_MS = 1000,                /* between tries to make a handle */
     AGAIN_MS = 100,                 /* until a request that the server put off is sent again */
     CLOSE_MS = 5000,                /* at the close: for what is under way */
+    LOOK_MS = 100,                  /* between looks at deadlines, while something is under way */
     LOST_MAX = 3,                   /* times that a request may take its connection with it ... */
     SERVER_BYTES = (1 << 20) - 1024 /* ... when it is larger than this */
 };
@@ -61,7 +62,9 @@ struct zk_store {
     bool announce;  /* tell CONNECTED when connected */
     bool refused;   /* the server does not accept who we are */
     bool closing;
-    bool again; /* something in the window waits for another try */
+    bool again;   /* something in the window waits for another try */
+    bool no_wait; /* nothing waits while cut off: the end is near */
+    bool dated;   /* something that waits may have a deadline */
     int64_t session;
     struct list queue;  /* of store_request by task.link */
     struct list window; /* of zookeeper_call */
@@ -69,6 +72,11 @@ struct zk_store {
     struct list orphans;
     int refs;
 };
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(clock_real());
+}
 
 static struct zk_store *zk_of(struct store *s)
 {
@@ -110,7 +118,7 @@ static void call_drop(struct zk_store *s, struct zookeeper_call *c)
     list_remove(&c->link);
     s->window_n--;
     c->request = NULL;
-    if (c->state == CALL_SENT)
+    if (c->in_library)
         list_push_back(&s->orphans, &c->link);
     else
         zookeeper_call_free(c);
@@ -158,9 +166,11 @@ static void settle(struct zookeeper_call *c, int status)
 static void send_call(struct zk_store *s, struct zookeeper_call *c)
 {
     c->state = CALL_SENT;
+    c->in_library = true;
     int rc = zookeeper_call_send(c, s->zh);
     if (rc == ZOK)
         return;
+    c->in_library = false;
     if (rc == ZINVALIDSTATE || rc == ZCLOSING) /* the session's end is about to be told */
         c->state = CALL_UNSENT;
     else
@@ -232,6 +242,7 @@ static void call_over(struct zookeeper_call *c, int rc)
 {
     struct zk_store *s = c->owner;
     pthread_mutex_lock(&s->lock);
+    c->in_library = false;
     if (!c->request) {
         list_remove(&c->link);
         zookeeper_call_free(c);
@@ -256,12 +267,47 @@ static void zk_submit(struct store *store, struct list *requests)
     list_each (at, requests)
         list_entry(at, struct store_request, task.link)->store = store;
     pthread_mutex_lock(&s->lock);
-    bool over = s->state == STATE_TELLING || s->state == STATE_GONE;
+    bool over =
+        s->state == STATE_TELLING || s->state == STATE_GONE || (s->no_wait && !s->connected);
     while (over && !list_empty(requests))
         refuse(list_entry(list_pop(requests), struct store_request, task.link), -ESTALE);
+    list_each (at, requests)
+        if (!s->dated && list_entry(at, struct store_request, task.link)->deadline_ms) {
+            s->dated = true;
+            pthread_cond_signal(&s->wake);
+        }
     list_splice(&s->queue, requests);
     pump(s);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Refuses what waited too long; notes whether anything is left that may. */
+static void look_at_deadlines(struct zk_store *s)
+{
+    int64_t now = now_ms();
+    s->dated = false;
+    list_each_safe (at, &s->window) {
+        struct zookeeper_call *c = list_entry(at, struct zookeeper_call, link);
+        int64_t deadline = c->state == CALL_DONE ? 0 : c->request->deadline_ms;
+        if (deadline && deadline <= now) { /* out of order: what is before it may wait on */
+            struct store_request *r = c->request;
+            settle(c, -ETIMEDOUT);
+            call_drop(s, c);
+            store_request_answer(r);
+        } else {
+            s->dated |= deadline != 0;
+        }
+    }
+    list_each_safe (at, &s->queue) {
+        struct store_request *r = list_entry(at, struct store_request, task.link);
+        if (r->deadline_ms && r->deadline_ms <= now) {
+            list_remove(at);
+            refuse(r, -ETIMEDOUT);
+        } else {
+            s->dated |= r->deadline_ms != 0;
+        }
+    }
+    answer_front(s);
 }
 
 /* ---- the session; on the library's completion thread, the lock is held ---- */
@@ -288,6 +334,8 @@ static void note_cut_off(struct zk_store *s)
     if (s->connected)
         say_warn(component, "connection to ZooKeeper lost; requests wait");
     s->connected = false;
+    if (s->no_wait)
+        refuse_all(s, -ESTALE);
     pthread_cond_broadcast(&s->changed);
 }
 
@@ -436,6 +484,8 @@ static void *thread_main(void *arg)
     struct zk_store *s = arg;
     pthread_mutex_lock(&s->lock);
     while (!s->closing) {
+        if (s->dated)
+            look_at_deadlines(s);
         if (s->renew) {
             close_handle(s);
             s->renew = false;
@@ -447,6 +497,8 @@ static void *thread_main(void *arg)
             wait_ms(s, &s->wake, AGAIN_MS);
             s->again = false;
             pump(s);
+        } else if (s->dated) {
+            wait_ms(s, &s->wake, LOOK_MS);
         } else {
             pthread_cond_wait(&s->wake, &s->lock);
         }
@@ -489,9 +541,14 @@ static int64_t zk_session_id(struct store *store)
     return id;
 }
 
-static int64_t now_ms(void)
+static void zk_end_waits(struct store *store)
 {
-    return clock_mono_ms(clock_real());
+    struct zk_store *s = zk_of(store);
+    pthread_mutex_lock(&s->lock);
+    s->no_wait = true;
+    if (!s->connected)
+        refuse_all(s, -ESTALE);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void zk_close(struct store *store)
@@ -520,6 +577,7 @@ static const struct store_ops zookeeper_ops = {
     .on_session = zk_on_session,
     .off_session = zk_off_session,
     .session_id = zk_session_id,
+    .end_waits = zk_end_waits,
     .close = zk_close,
 };
 

@@ -227,6 +227,7 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
                                     .check_config = topic_config_check,
                                     .default_partitions = default_partitions,
                                     .default_replication = default_replication,
+                                    .limit_ms = config_int(b->config, "request.timeout.ms"),
                                     .arg = b};
     struct producer_ids_options p = {
         .ex = uv_executor_ex(b->background), .allocate = broker_allocate_producer_ids, .arg = b};

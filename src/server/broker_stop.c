@@ -156,6 +156,8 @@ static void free_parts(struct broker *b)
 
 void broker_take_down(struct broker *b)
 {
+    if (b->store)
+        store_end_waits(b->store);
     broker_groups_shut_down(b); /* members that wait would hold the network up */
     stop_network(b);
     stop_upkeep(b);

@@ -397,9 +397,9 @@ static void an_expired_session_is_an_error(void **state)
     embedded_store_expire_session(w->s);
     sim_executor_drain(w->e);
     assert_int_equal(done, 3);
-    assert_int_equal(t.error, KERR_UNKNOWN_SERVER_ERROR);
-    assert_int_equal(g.error, KERR_UNKNOWN_SERVER_ERROR);
-    assert_int_equal(d.error, KERR_UNKNOWN_SERVER_ERROR);
+    assert_int_equal(t.error, KERR_NOT_CONTROLLER);
+    assert_int_equal(g.error, KERR_NOT_CONTROLLER);
+    assert_int_equal(d.error, KERR_NOT_CONTROLLER);
     free(t.message);
     free(g.message);
 }
