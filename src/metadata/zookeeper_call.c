@@ -72,7 +72,7 @@ static void write_path(char *out, const char *chroot, const char *path)
 {
     size_t n = strlen(chroot);
     memcpy(out, chroot, n);
-    strcpy(out + n, n && !path[1] ? "" : path);
+    strcpy(out + n, n && strcmp(path, "/") == 0 ? "" : path);
 }
 
 static int room_for_multi(struct zookeeper_call *c, size_t paths_len)

@@ -251,6 +251,13 @@ static void epoch_known(void *arg, int64_t epoch)
     replica_manager_set_broker_epoch(atomic_load(&b->replicas), epoch);
 }
 
+/* How long the session of a predecessor that was killed may last: servers look once a tick, which
+ * is at most half a session. */
+static int64_t predecessor_ms(const struct broker *b)
+{
+    return config_int(b->config, "zookeeper.session.timeout.ms") * 3 / 2;
+}
+
 static int register_broker(struct broker *b, char *err, size_t err_n)
 {
     const struct config *now = dynamic_config_ref(b->dynamic);
@@ -268,8 +275,7 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
                                          .clock = b->clock,
                                          .self = &self,
                                          .jmx_port = -1,
-                                         .wait_ms =
-                                             config_int(b->config, "zookeeper.session.timeout.ms"),
+                                         .wait_ms = predecessor_ms(b),
                                          .registered = epoch_known,
                                          .arg = b};
     int rc = broker_registrar_new(&o, &b->registrar);

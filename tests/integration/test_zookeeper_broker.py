@@ -109,7 +109,7 @@ class Start(ZooKeeperTest):
         self.broker(1)
         b = self.broker(1, {"zookeeper.session.timeout.ms": "1000"}, start=False)
         self.refused(b, "cannot register the broker")
-        self.assertTrue(b.has_line(r"/brokers/ids/1 is held by session 0x[0-9a-f]+, waiting up to 1000 ms"))
+        self.assertTrue(b.has_line(r"/brokers/ids/1 is held by session 0x[0-9a-f]+, waiting up to 1500 ms"))
 
     def test_a_predecessor_that_was_killed_is_waited_for(self):
         b = self.broker(1, {"zookeeper.session.timeout.ms": "2000"})
