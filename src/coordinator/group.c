@@ -15,13 +15,14 @@ static const struct {
     const char *name; /* on the wire */
     unsigned next;    /* legal moves */
 } states[GROUP_STATES] = {
-    [GROUP_EMPTY] = {"Empty", BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_DEAD)},
+    [GROUP_EMPTY] = {"Empty", BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_STABLE) | BIT(GROUP_DEAD)},
     [GROUP_PREPARING_REBALANCE] = {"PreparingRebalance", BIT(GROUP_COMPLETING_REBALANCE) |
                                                              BIT(GROUP_EMPTY) | BIT(GROUP_DEAD)},
     [GROUP_COMPLETING_REBALANCE] = {"CompletingRebalance", BIT(GROUP_STABLE) |
                                                                BIT(GROUP_PREPARING_REBALANCE) |
-                                                               BIT(GROUP_DEAD)},
-    [GROUP_STABLE] = {"Stable", BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_DEAD)},
+                                                               BIT(GROUP_EMPTY) | BIT(GROUP_DEAD)},
+    [GROUP_STABLE] = {"Stable",
+                      BIT(GROUP_PREPARING_REBALANCE) | BIT(GROUP_EMPTY) | BIT(GROUP_DEAD)},
     [GROUP_DEAD] = {"Dead", 0}, /* no way back: a new group takes the name */
 };
 
@@ -90,6 +91,7 @@ static void group_free(struct group *g)
         group_drop_member(g, list_entry(l, struct member, link), KERR_COORDINATOR_NOT_AVAILABLE);
     list_each_safe (l, &g->pending_list)
         group_drop_pending(g, list_entry(l, struct pending_member, link));
+    cgroup_detach(g);
     free_protocols(g);
     hmap_free(&g->members);
     hmap_free(&g->static_members);
@@ -113,6 +115,7 @@ void group_unload(struct group *g)
     if (group_is(g, GROUP_DEAD))
         return;
     group_stop_timers(g);
+    cgroup_unload(g);
     group_set_state(g, GROUP_DEAD, "another broker coordinates it");
     list_each_safe (l, &g->member_list)
         group_drop_member(g, list_entry(l, struct member, link), KERR_NOT_COORDINATOR);
@@ -120,7 +123,38 @@ void group_unload(struct group *g)
         group_drop_pending(g, list_entry(l, struct pending_member, link));
 }
 
+void group_forget_classic(struct group *g)
+{
+    list_each_safe (l, &g->pending_list)
+        group_drop_pending(g, list_entry(l, struct pending_member, link));
+    group_set_text(&g->protocol_type, STR_NULL);
+    group_set_text(&g->protocol_name, STR_NULL);
+    g->generation = 0;
+    group_find_subscribed(g);
+}
+
+void group_dissolve(struct group *g, enum kerr error)
+{
+    group_stop_timers(g);
+    g->initial = g->storing = false;
+    list_each_safe (l, &g->member_list)
+        group_drop_member(g, list_entry(l, struct member, link), error);
+    group_forget_classic(g);
+    if (!group_is(g, GROUP_EMPTY))
+        group_set_state(g, GROUP_EMPTY, "its members speak the new protocol");
+}
+
 /* ---- facts ---- */
+
+struct cgroup *group_consumers(const struct group *g)
+{
+    return g->consumers;
+}
+
+bool group_has_members(const struct group *g)
+{
+    return g->members.n > 0 || (g->consumers && cgroup_members_n(g->consumers) > 0);
+}
 
 struct str group_id(const struct group *g)
 {
@@ -154,7 +188,7 @@ int group_pending_n(const struct group *g)
 
 struct str group_protocol_type(const struct group *g)
 {
-    return str_of(g->protocol_type ? g->protocol_type : "");
+    return str_of(g->consumers ? "consumer" : g->protocol_type ? g->protocol_type : "");
 }
 
 struct group_offsets *group_offsets(struct group *g)
@@ -324,5 +358,7 @@ void group_find_subscribed(struct group *g)
 
 bool group_subscribed(const struct group *g, struct str topic)
 {
+    if (g->consumers)
+        return cgroup_subscribed(g->consumers, topic);
     return !g->subscribed_known || group_topics_has(&g->subscribed, topic);
 }

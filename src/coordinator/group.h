@@ -11,6 +11,10 @@
  *                v                  v                                  |
  *              Dead <----------- (unload) <----------------------------+
  *
+ * From each state with members an upgrade to the new protocol leads to Empty: they live in the part
+ * of the group that is then there for it (cgroup.h), as all members of such a group do. A group of
+ * the new protocol is Empty or Dead here. From Empty a downgrade leads to Stable.
+ *
  *   Empty                no members; maybe offsets. Joins by new members only, commits by anybody.
  *   PreparingRebalance   waits for JoinGroups, which are parked. Commits of the old generation go
  *                        on.
@@ -35,8 +39,11 @@
 #ifndef COORDINATOR_GROUP_H
 #define COORDINATOR_GROUP_H
 
+#include <stdatomic.h>
+
 #include "base/executor.h"
 #include "base/hmap.h"
+#include "coordinator/cgroup.h"
 #include "coordinator/group_call.h"
 #include "coordinator/group_log.h"
 #include "coordinator/group_offsets.h"
@@ -64,13 +71,21 @@ struct group_config {
     int32_t metadata_max; /* UTF-16 units of a commit's metadata */
     int64_t retention_ms;
     struct group_record_versions versions;
+    struct cgroup_config consumers;
 };
 
 /* What all groups of one executor share. Borrowed by them. */
+struct metadata_cache;
+struct group_shard;
 struct group_env {
     struct executor *ex;
     struct group_log *log;
     const struct group_config *config;
+    /* The cluster's topics, and a number that grows when they may have changed. For the new
+     * protocol; else NULL. */
+    struct metadata_cache *metadata;
+    const atomic_ullong *metadata_version;
+    struct group_shard *shard; /* that has the groups; set by it */
 };
 
 struct group;
@@ -87,6 +102,10 @@ const char *group_state_name(enum group_state s);
 int32_t group_generation(const struct group *g);
 int group_members_n(const struct group *g);
 int group_pending_n(const struct group *g); /* ids handed out */
+/* The part of the new protocol; NULL = the group is not one of it. */
+struct cgroup *group_consumers(const struct group *g);
+/* Has it members, of either protocol? */
+bool group_has_members(const struct group *g);
 /* "" when the group only keeps offsets. */
 struct str group_protocol_type(const struct group *g);
 struct group_offsets *group_offsets(struct group *g);
@@ -112,6 +131,7 @@ struct commit_item {
 struct group_commit_request {
     int64_t producer_id; /* -1: not in a transaction */
     int16_t producer_epoch;
+    int version; /* of an OffsetCommit; -1 = not one */
     int32_t generation;
     struct str member, instance;
     struct commit_item *items; /* in the call's arena */

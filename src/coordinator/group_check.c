@@ -100,5 +100,8 @@ const char *group_check(const struct group *g)
         if (wrong)
             return wrong;
     }
-    return group_offsets_check(&g->offsets);
+    if (g->consumers && g->members.n > 0)
+        return "members of both protocols' kinds";
+    const char *wrong = g->consumers ? cgroup_check(g->consumers) : NULL;
+    return wrong ? wrong : group_offsets_check(&g->offsets);
 }

@@ -61,12 +61,24 @@ static void write_tombstones(struct tombstones *t)
     buf_free(&t->ends);
 }
 
+static void bury_consumers(void *arg, enum cgroup_key kind, struct str member)
+{
+    struct tombstones *t = arg;
+    group_key_put_consumers(&t->keys, kind, t->group->id, member);
+    add_end(t);
+}
+
 /* A group without members and offsets is over. Its record is buried only when it has one: groups
  * that just keep offsets are of generation 0 for ever. */
 static void end_if_unused(struct group *g, struct tombstones *t)
 {
-    if (group_is(g, GROUP_EMPTY) && group_offsets_empty(&g->offsets) && g->pending.n == 0)
+    if (group_is(g, GROUP_EMPTY) && !group_has_members(g) && group_offsets_empty(&g->offsets) &&
+        g->pending.n == 0)
         group_set_state(g, GROUP_DEAD, "nothing of it is left");
+    if (group_is(g, GROUP_DEAD) && g->consumers) {
+        cgroup_each_key(g->consumers, bury_consumers, t);
+        cgroup_detach(g);
+    }
     if (group_is(g, GROUP_DEAD) && g->generation > 0) {
         group_key_put_group(&t->keys, g->id);
         add_end(t);
@@ -80,6 +92,8 @@ enum base_time { BASE_NEVER, BASE_EMPTY_SINCE, BASE_COMMIT, BASE_COMMIT_UNLESS_R
 /* From when on the retention runs, and of which offsets. */
 static enum base_time base_time_of(const struct group *g)
 {
+    if (g->consumers)
+        return BASE_COMMIT_UNLESS_READ;
     if (!g->protocol_type)
         return BASE_COMMIT;
     if (group_is(g, GROUP_EMPTY))
@@ -108,7 +122,7 @@ static bool is_expired(const struct expiry *x, const struct offset_topic *t,
     const struct group *g = x->graves.group;
     if (e->position < 0 || e->pending)
         return false;
-    if (x->base == BASE_COMMIT_UNLESS_READ && group_topics_has(&g->subscribed, t->name))
+    if (x->base == BASE_COMMIT_UNLESS_READ && group_subscribed(g, t->name))
         return false;
     if (e->value.expire_ms >= 0)
         return x->now_ms >= e->value.expire_ms;
@@ -166,7 +180,7 @@ enum kerr group_delete(struct group *g)
     struct tombstones t = {.group = g};
     if (group_is(g, GROUP_DEAD))
         return KERR_GROUP_ID_NOT_FOUND;
-    if (!group_is(g, GROUP_EMPTY))
+    if (group_has_members(g) || !group_is(g, GROUP_EMPTY))
         return KERR_NON_EMPTY_GROUP;
     group_set_state(g, GROUP_DEAD, "it was deleted");
     list_each_safe (l, &g->pending_list)
@@ -180,15 +194,16 @@ enum kerr group_delete(struct group *g)
 enum kerr group_delete_offsets(struct group *g, struct offset_delete_item *items, int n)
 {
     struct tombstones t = {.group = g};
-    bool consumer = g->protocol_type && strcmp(g->protocol_type, "consumer") == 0;
+    bool consumer = str_eqz(group_protocol_type(g), "consumer");
+    bool empty = group_is(g, GROUP_EMPTY) && !group_has_members(g);
     if (group_is(g, GROUP_DEAD))
         return KERR_GROUP_ID_NOT_FOUND;
-    if (!group_is(g, GROUP_EMPTY) && !consumer)
+    if (!empty && !consumer)
         return KERR_NON_EMPTY_GROUP;
     for (int i = 0; i < n; i++) {
         if (*items[i].error != KERR_NONE)
             continue;
-        if (!group_is(g, GROUP_EMPTY) && group_subscribed(g, items[i].topic))
+        if (!empty && group_subscribed(g, items[i].topic))
             *items[i].error = KERR_GROUP_SUBSCRIBED_TO_TOPIC;
         else if (group_offsets_remove(&g->offsets, items[i].topic, items[i].partition))
             bury_offset(&t, items[i].topic, items[i].partition);

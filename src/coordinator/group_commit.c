@@ -38,6 +38,16 @@ struct commit {
 
 /* ---- who may ---- */
 
+/* In a transaction a stale member is told what clients of such old requests know. */
+static enum kerr identify_consumer(const struct group *g, const struct group_commit_request *r,
+                                   bool anonymous)
+{
+    if (anonymous)
+        return KERR_NONE;
+    enum kerr e = cgroup_check_epoch(g, r->member, r->generation, r->version);
+    return e == KERR_STALE_MEMBER_EPOCH && r->producer_id >= 0 ? KERR_ILLEGAL_GENERATION : e;
+}
+
 static enum kerr identify(const struct group *g, const struct group_commit_request *r,
                           struct member **m)
 {
@@ -46,6 +56,8 @@ static enum kerr identify(const struct group *g, const struct group_commit_reque
     *m = NULL;
     if (group_is(g, GROUP_DEAD))
         return KERR_COORDINATOR_NOT_AVAILABLE;
+    if (g->consumers)
+        return identify_consumer(g, r, in_txn && !named);
     if (r->generation < 0 && group_is(g, GROUP_EMPTY))
         return KERR_NONE; /* a consumer without a group, or a tool */
     if (!named)

@@ -2,6 +2,7 @@
  * there, no error yet. The server then marks what it refuses itself, the coordinator fills in the
  * rest. */
 #include "coordinator/group_shard.h"
+#include "protocol/msg/consumer_group_describe.h"
 #include "protocol/msg/delete_groups.h"
 #include "protocol/msg/describe_groups.h"
 #include "protocol/msg/offset_commit.h"
@@ -80,6 +81,16 @@ static bool describe_groups(struct group_call *c)
     return !c->arena->exhausted;
 }
 
+static bool consumer_describe(struct group_call *c)
+{
+    const struct consumer_group_describe_request *in = c->in;
+    struct consumer_group_describe_response *out = c->out;
+    out->groups.v = consumer_group_describe_response_group_new(c->arena, in->group_ids.n);
+    for (int32_t i = 0; out->groups.v && i < in->group_ids.n; i++)
+        out->groups.v[out->groups.n++].group_id = in->group_ids.v[i];
+    return !c->arena->exhausted;
+}
+
 /* A group that is named twice is deleted, and answered, once. */
 static bool delete_groups(struct group_call *c)
 {
@@ -103,9 +114,13 @@ static bool delete_groups(struct group_call *c)
 bool group_call_lay_out(struct group_call *c)
 {
     static bool (*const makers[GROUP_APIS])(struct group_call * c) = {
-        [GROUP_COMMIT] = offset_commit,        [GROUP_TXN_COMMIT] = txn_offset_commit,
-        [GROUP_OFFSET_DELETE] = offset_delete, [GROUP_FETCH] = offset_fetch,
-        [GROUP_DESCRIBE] = describe_groups,    [GROUP_DELETE] = delete_groups,
+        [GROUP_COMMIT] = offset_commit,
+        [GROUP_TXN_COMMIT] = txn_offset_commit,
+        [GROUP_OFFSET_DELETE] = offset_delete,
+        [GROUP_FETCH] = offset_fetch,
+        [GROUP_DESCRIBE] = describe_groups,
+        [GROUP_DELETE] = delete_groups,
+        [GROUP_CONSUMER_DESCRIBE] = consumer_describe,
     };
     return !makers[c->api] || makers[c->api](c);
 }

@@ -14,7 +14,8 @@ struct loading_group {
     struct hnode node;
     struct list in_txns; /* while it has open transactions */
     struct group_offsets offsets;
-    struct buf record; /* the newest group value; empty = none */
+    struct buf record;              /* the newest group value; empty = none */
+    struct cgroup_saved *consumers; /* NULL = no record of the new protocol */
     int32_t id_len;
     char id[];
 };
@@ -44,6 +45,7 @@ static void loading_group_free(struct loading_group *g)
 {
     group_offsets_free(&g->offsets);
     buf_free(&g->record);
+    cgroup_saved_free(g->consumers);
     free(g);
 }
 
@@ -117,7 +119,7 @@ static struct loading_group *find_or_make(struct group_loading *l, struct str id
 
 static void drop_if_empty(struct group_loading *l, struct loading_group *g)
 {
-    if (!g || g->record.len > 0 || !group_offsets_empty(&g->offsets))
+    if (!g || g->record.len > 0 || g->consumers || !group_offsets_empty(&g->offsets))
         return;
     hmap_remove(&l->groups, &g->node);
     list_remove(&g->in_txns);
@@ -210,6 +212,33 @@ static int add_group(struct group_loading *l, const struct group_key *k, const s
     return g->record.failed ? -ENOMEM : 0;
 }
 
+static int add_consumers(struct group_loading *l, const struct group_key *k, const struct record *r)
+{
+    struct loading_group *g = find(l, k->group);
+    if (!g && r->value.len < 0)
+        return 0;
+    if (!g)
+        g = find_or_make(l, k->group);
+    if (g && !g->consumers)
+        g->consumers = cgroup_saved_new();
+    if (!g || !g->consumers)
+        return -ENOMEM;
+    int rc = cgroup_saved_add(g->consumers, k, r->value, &l->scratch);
+    if (cgroup_saved_empty(g->consumers)) {
+        cgroup_saved_free(g->consumers);
+        g->consumers = NULL;
+        drop_if_empty(l, g);
+    }
+    if (rc == -ENOMEM)
+        return rc;
+    if (rc)
+        complain(l, r->offset,
+                 rc == -ENOTSUP
+                     ? "a record of the new group protocol in a version that is not known"
+                     : "a record of the new group protocol that cannot be read");
+    return 0;
+}
+
 static int add_record(struct group_loading *l, const struct record *r, const struct batch *b,
                       int64_t position)
 {
@@ -223,6 +252,8 @@ static int add_record(struct group_loading *l, const struct record *r, const str
         return add_offset(l, &k, r, b, position);
     if (k.kind == GROUP_KEY_GROUP)
         return add_group(l, &k, r);
+    if (k.kind == GROUP_KEY_CONSUMERS)
+        return add_consumers(l, &k, r);
     complain(l, r->offset, "a kind of record that is not known");
     return 0;
 }
@@ -307,10 +338,15 @@ static struct group *make_group(struct group_loading *l, struct loading_group *f
     struct group_metadata_value v;
     struct bytes record = {from->record.p, (int32_t)from->record.len};
     struct group *g = group_new(env, loading_id(from), l->partition);
+    bool consumers = from->consumers && cgroup_saved_exists(from->consumers);
     int rc = g ? 0 : -ENOMEM;
-    if (!rc && record.len > 0)
+    if (consumers && record.len > 0)
+        complain(l, -1, "a group of both protocols: the record of the classic one");
+    if (!rc && consumers)
+        rc = cgroup_restore(g, from->consumers, &l->scratch);
+    else if (!rc && record.len > 0)
         rc = group_value_decode(record, &l->scratch, &v); /* it could be read before */
-    if (!rc && record.len > 0)
+    if (!rc && !consumers && record.len > 0)
         rc = group_restore(g, &v);
     arena_reset(&l->scratch);
     if (rc) {

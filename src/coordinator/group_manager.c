@@ -53,6 +53,9 @@ struct partition_slot {
 struct group_manager {
     struct group_manager_options o;
     struct replica_listener listener;
+    struct metadata_listener metadata_listener;
+    bool listening;
+    atomic_ullong metadata_version; /* grows with every update */
     struct shard_slot *shards;
     struct partition_slot *partitions;
     pthread_mutex_t lock;
@@ -232,6 +235,22 @@ static void resigned(struct replica_listener *l, struct topic_partition tp, int3
     unlock_slot(m, p);
 }
 
+/* ---- news of the cluster ---- */
+
+/* Groups look when a member asks for them next. */
+static void metadata_updated(struct metadata_listener *l)
+{
+    struct group_manager *m = container_of(l, struct group_manager, metadata_listener);
+    atomic_fetch_add(&m->metadata_version, 1);
+}
+
+static void stop_listening(struct group_manager *m)
+{
+    if (m->listening)
+        metadata_cache_unlisten(m->o.metadata, &m->metadata_listener);
+    m->listening = false;
+}
+
 /* ---- deleted topics, ended transactions ---- */
 
 struct deletion {
@@ -399,14 +418,17 @@ static int make_shard(struct group_manager *m, int index)
     int rc = offsets_log_new(&l, &s->log);
     if (rc)
         return rc;
-    struct group_shard_options o = {
-        .env = {.ex = s->ex, .log = offsets_log_of(s->log), .config = &m->o.config},
-        .partitions_n = m->o.partitions_n,
-        .index = index,
-        .shards = m->o.shards,
-        .check_interval_ms = m->o.check_interval_ms,
-        .load = want_load,
-        .arg = m};
+    struct group_shard_options o = {.env = {.ex = s->ex,
+                                            .log = offsets_log_of(s->log),
+                                            .config = &m->o.config,
+                                            .metadata = m->o.metadata,
+                                            .metadata_version = &m->metadata_version},
+                                    .partitions_n = m->o.partitions_n,
+                                    .index = index,
+                                    .shards = m->o.shards,
+                                    .check_interval_ms = m->o.check_interval_ms,
+                                    .load = want_load,
+                                    .arg = m};
     return group_shard_new(&o, &s->shard);
 }
 
@@ -437,6 +459,7 @@ int group_manager_new(const struct group_manager_options *o, struct group_manage
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->cond, NULL);
     list_init(&m->loads);
+    atomic_init(&m->metadata_version, 1);
     m->shards_running = o->shards;
     int rc = make_slots(m);
     if (rc) {
@@ -446,6 +469,11 @@ int group_manager_new(const struct group_manager_options *o, struct group_manage
     }
     m->listener = (struct replica_listener){.led = led, .resigned = resigned, .deleted = deleted};
     replica_manager_listen(o->replicas, &m->listener);
+    if (o->metadata) {
+        m->metadata_listener.updated = metadata_updated;
+        metadata_cache_listen(o->metadata, &m->metadata_listener);
+        m->listening = true;
+    }
     for (int i = 0; i < o->shards; i++)
         executor_post(m->shards[i].ex, &m->shards[i].start);
     return 0;
@@ -453,6 +481,7 @@ int group_manager_new(const struct group_manager_options *o, struct group_manage
 
 void group_manager_begin_shut_down(struct group_manager *m)
 {
+    stop_listening(m);
     pthread_mutex_lock(&m->lock);
     m->shutting_down = true;
     struct list *l;
@@ -484,6 +513,7 @@ void group_manager_free(struct group_manager *m)
 {
     if (!m)
         return;
+    stop_listening(m);
     for (int i = 0; m->shards && i < m->o.shards; i++) {
         group_shard_free(m->shards[i].shard);
         offsets_log_free(m->shards[i].log);

@@ -20,6 +20,7 @@ struct group_manager_options {
     struct replica_manager *replicas;
     struct workers *workers;
     const struct clock *clock;
+    struct metadata_cache *metadata; /* the cluster's topics, for the new protocol */
     struct group_config config;
     int32_t partitions_n;      /* of __consumer_offsets */
     int64_t check_interval_ms; /* offsets.retention.check.interval.ms */

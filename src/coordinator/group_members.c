@@ -92,6 +92,25 @@ static struct member_protocol *copy_protocols(const struct join_group_request *i
     return v;
 }
 
+struct member_protocol *member_copy_protocols(const struct member *m)
+{
+    size_t bytes = 0, n = (size_t)m->own.protocols_n;
+    for (size_t i = 0; i < n; i++)
+        bytes += (size_t)m->own.protocols[i].name.len + (size_t)m->own.protocols[i].metadata.len;
+    struct member_protocol *v = malloc(n * sizeof(*v) + bytes + 1);
+    if (!v)
+        return NULL;
+    char *at = (char *)(v + n);
+    for (size_t i = 0; i < n; i++) {
+        const struct member_protocol *p = &m->own.protocols[i];
+        v[i].name = (struct str){at, p->name.len};
+        at = mempcpy(at, p->name.p, (size_t)p->name.len);
+        v[i].metadata = (struct bytes){(uint8_t *)at, p->metadata.len};
+        at = mempcpy(at, p->metadata.p, (size_t)p->metadata.len);
+    }
+    return v;
+}
+
 static bool own_str(struct str *to, struct str s)
 {
     *to = (struct str){str_dup(s), s.len};

@@ -89,6 +89,8 @@ struct group {
     struct group_topics subscribed;
 
     struct group_offsets offsets;
+
+    struct cgroup *consumers; /* the part of the new protocol; NULL = it is none */
 };
 
 /* ---- group.c ---- */
@@ -111,6 +113,10 @@ void group_uncount_protocols(struct group *g, const struct member_profile *p);
 struct join_group_request_protocol;
 bool group_supports(const struct group *g, struct str type,
                     const struct join_group_request_protocol *protocols, int32_t n);
+/* Back to a group of no protocol: members are answered `error`, ids forgotten, no records. */
+void group_dissolve(struct group *g, enum kerr error);
+/* The same of a group without members: generation, protocol and ids. */
+void group_forget_classic(struct group *g);
 /* What the next generation would use; null without members. Borrowed from a member. */
 struct str group_select_protocol(struct group *g);
 void group_find_subscribed(struct group *g);
@@ -134,6 +140,8 @@ struct member *member_new(struct str id, struct str instance, struct member_prof
 void member_free(struct member *m); /* NULL is fine */
 /* Gives the member *p; *p is its former profile then. 0, or -ENOMEM and nothing has changed. */
 int member_swap_profile(struct member *m, struct member_profile *p);
+/* Its protocols with their bytes, in one block. NULL without memory. Returns owned. */
+struct member_protocol *member_copy_protocols(const struct member *m);
 bool member_matches(const struct member *m, const struct join_group_request *in);
 /* Puts m into the group, as its leader when it is the first. 0 or -ENOMEM. */
 int group_put_member(struct group *g, struct member *m);
@@ -186,7 +194,17 @@ void group_init_timers(struct group *g);
 /* Stops what runs in the background of a rebalance. */
 void group_stop_timers(struct group *g);
 
+/* ---- group_restore.c ---- */
+/* A member as the call (protocols, timeouts, client) and the rest describe it, unless there is one
+ * of that name. 0 or -ENOMEM. */
+int group_restore_member(struct group *g, const struct group_call *c, struct str id,
+                         struct str instance, struct bytes assignment);
+/* The members are those of a Stable generation of "consumer"s. 0 or -ENOMEM. */
+int group_restore_stable(struct group *g, int32_t generation);
+
 /* ---- group_sync.c ---- */
+/* The group's record. 0, -EINVAL when it does not fit the version, or -ENOMEM. */
+int group_encode_record(const struct group *g, struct buf *key, struct buf *value);
 /* Drops all assignments and answers the parked SyncGroups with the error. */
 void group_fail_syncs(struct group *g, enum kerr error);
 /* The group's record on its way into the log, as the group was when it was begun. */

@@ -3,9 +3,35 @@
 
 #include <errno.h>
 
+#include "protocol/msg/consumer_group_records.h"
+
 enum { KEY_VERSION_OFFSET = 1, KEY_VERSION_GROUP = 2, VALUE_VERSION_EXPIRY = 1 };
 
 /* ---- keys ---- */
+
+static bool has_member(int kind)
+{
+    return kind == CGROUP_KEY_MEMBER || kind == CGROUP_KEY_TARGET || kind == CGROUP_KEY_CURRENT;
+}
+
+/* The two forms of these keys are those of any kind with and without a member. */
+static int decode_consumers(struct reader *r, struct group_key *out)
+{
+    struct consumer_group_metadata_key group;
+    struct consumer_group_member_metadata_key member;
+    out->kind = GROUP_KEY_CONSUMERS;
+    if (has_member(out->version)) {
+        if (consumer_group_member_metadata_key_decode(&member, CGROUP_KEY_MEMBER, r, NULL) != 0)
+            return -EBADMSG;
+        out->group = member.group_id;
+        out->member = member.member_id;
+        return 0;
+    }
+    if (consumer_group_metadata_key_decode(&group, CGROUP_KEY_EPOCH, r, NULL) != 0)
+        return -EBADMSG;
+    out->group = group.group_id;
+    return 0;
+}
 
 int group_key_decode(struct bytes key, struct group_key *out)
 {
@@ -28,6 +54,8 @@ int group_key_decode(struct bytes key, struct group_key *out)
         if (group_metadata_key_decode(&group, version, &r, NULL) != 0)
             return -EBADMSG;
         out->group = group.group;
+    } else if (version <= CGROUP_KEY_CURRENT) {
+        return decode_consumers(&r, out);
     }
     return 0;
 }
@@ -52,9 +80,18 @@ void group_key_put_group(struct buf *out, struct str group)
     put_text(out, group);
 }
 
+void group_key_put_consumers(struct buf *out, enum cgroup_key kind, struct str group,
+                             struct str member)
+{
+    buf_put_i16(out, (int16_t)kind);
+    put_text(out, group);
+    if (has_member(kind))
+        put_text(out, member);
+}
+
 /* ---- values ---- */
 
-static int decode_value(const struct msg_desc *d, struct bytes value, struct arena *a, void *out)
+int record_value_decode(const struct msg_desc *d, struct bytes value, struct arena *a, void *out)
 {
     struct reader r = reader_of(value.p, value.len < 0 ? 0 : (size_t)value.len);
     int16_t version = reader_i16(&r);
@@ -66,8 +103,7 @@ static int decode_value(const struct msg_desc *d, struct bytes value, struct are
     return rc == -EPROTO ? -EBADMSG : rc;
 }
 
-/* Appends version and message; false when something does not fit the version. */
-static bool put_value(const struct msg_desc *d, int16_t version, struct buf *out, const void *v)
+bool record_value_put(const struct msg_desc *d, int16_t version, struct buf *out, const void *v)
 {
     struct writer w = {.buf = *out};
     buf_put_i16(&w.buf, version);
@@ -79,7 +115,7 @@ static bool put_value(const struct msg_desc *d, int16_t version, struct buf *out
 int offset_value_decode(struct bytes value, struct arena *a, struct offset_value *out)
 {
     struct offset_commit_value v;
-    int rc = decode_value(&offset_commit_value_desc, value, a, &v);
+    int rc = record_value_decode(&offset_commit_value_desc, value, a, &v);
     if (rc)
         return rc;
     *out = (struct offset_value){.offset = v.offset,
@@ -99,13 +135,13 @@ void offset_value_put(struct buf *out, int16_t version, const struct offset_valu
     m.commit_timestamp = v->commit_ms;
     m.leader_epoch = v->leader_epoch;
     m.expire_timestamp = v->expire_ms;
-    put_value(&offset_commit_value_desc, v->expire_ms >= 0 ? VALUE_VERSION_EXPIRY : version, out,
-              &m);
+    record_value_put(&offset_commit_value_desc, v->expire_ms >= 0 ? VALUE_VERSION_EXPIRY : version,
+                     out, &m);
 }
 
 int group_value_decode(struct bytes value, struct arena *a, struct group_metadata_value *out)
 {
-    int rc = decode_value(&group_metadata_value_desc, value, a, out);
+    int rc = record_value_decode(&group_metadata_value_desc, value, a, out);
     for (int32_t i = 0; !rc && i < out->members.n; i++)
         if (get_be16(value.p) == 0) /* version 0 had one timeout for both */
             out->members.v[i].rebalance_timeout = out->members.v[i].session_timeout;
@@ -114,7 +150,7 @@ int group_value_decode(struct bytes value, struct arena *a, struct group_metadat
 
 bool group_value_put(struct buf *out, int16_t version, const struct group_metadata_value *v)
 {
-    return put_value(&group_metadata_value_desc, version, out, v);
+    return record_value_put(&group_metadata_value_desc, version, out, v);
 }
 
 struct group_record_versions group_record_versions_of(int ibp, int ibp_iv)

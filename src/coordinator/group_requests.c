@@ -5,6 +5,8 @@
 #include <strings.h>
 
 #include "coordinator/group_requests.h"
+#include "protocol/msg/consumer_group_describe.h"
+#include "protocol/msg/consumer_group_heartbeat.h"
 #include "protocol/msg/delete_groups.h"
 #include "protocol/msg/describe_groups.h"
 #include "protocol/msg/heartbeat.h"
@@ -73,7 +75,13 @@ static void join_run(struct group_shard *s, struct group_call *c, int32_t partit
         join_refuse(c, may_make ? KERR_UNKNOWN_SERVER_ERROR : KERR_UNKNOWN_MEMBER_ID);
         return;
     }
-    group_join(g, c);
+    /* One of the new protocol that has no members may become theirs; by a new member only. */
+    if (g->consumers && may_make && !group_has_members(g))
+        cgroup_end(g);
+    if (g->consumers)
+        cgroup_join(g, c);
+    else
+        group_join(g, c);
     group_shard_drop_unused(s, g);
 }
 
@@ -96,10 +104,12 @@ static void sync_run(struct group_shard *s, struct group_call *c, int32_t partit
 {
     struct group *g = group_shard_find(s, sync_id(c));
     (void)partition;
-    if (g)
-        group_sync(g, c);
-    else
+    if (!g)
         sync_refuse(c, KERR_UNKNOWN_MEMBER_ID);
+    else if (g->consumers)
+        cgroup_sync(g, c);
+    else
+        group_sync(g, c);
 }
 
 /* ---- Heartbeat ---- */
@@ -123,6 +133,10 @@ static void heartbeat_run(struct group_shard *s, struct group_call *c, int32_t p
     const struct heartbeat_request *in = c->in;
     struct group *g = group_shard_find(s, in->group_id);
     (void)partition;
+    if (g && g->consumers) {
+        cgroup_classic_heartbeat(g, c);
+        return;
+    }
     heartbeat_refuse(c,
                      g ? group_heartbeat(g, in->generation_id, in->member_id, in->group_instance_id)
                        : KERR_UNKNOWN_MEMBER_ID);
@@ -145,7 +159,10 @@ static void leave_refuse(struct group_call *c, enum kerr e)
 static enum kerr leave_one(struct group *g, struct str member, struct str instance,
                            struct str reason)
 {
-    return g ? group_leave(g, member, instance, reason) : KERR_UNKNOWN_MEMBER_ID;
+    if (!g)
+        return KERR_UNKNOWN_MEMBER_ID;
+    return g->consumers ? cgroup_leave(g, member, instance)
+                        : group_leave(g, member, instance, reason);
 }
 
 static void leave_run(struct group_shard *s, struct group_call *c, int32_t partition)
@@ -183,9 +200,9 @@ static void describe_one(struct group_shard *s, struct group_call *c,
     enum kerr e = group_admit(s, to->group_id, true, &partition);
     const struct group *g = e == KERR_NONE ? group_shard_find(s, to->group_id) : NULL;
     to->error_code = (int16_t)e;
-    if (g)
+    if (g && !g->consumers)
         group_describe(g, c->arena, to);
-    else if (e == KERR_NONE)
+    else if (e == KERR_NONE) /* or one that this API does not know */
         to->group_state = str_of(group_state_name(GROUP_DEAD));
 }
 
@@ -195,6 +212,90 @@ static void describe_run(struct group_shard *s, struct group_call *c)
     for (int32_t i = 0; i < out->groups.n; i++)
         if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, out->groups.v[i].group_id))
             describe_one(s, c, &out->groups.v[i]);
+}
+
+/* ---- ConsumerGroupHeartbeat ---- */
+
+static struct str consumer_heartbeat_id(const struct group_call *c)
+{
+    return ((const struct consumer_group_heartbeat_request *)c->in)->group_id;
+}
+
+static void consumer_heartbeat_refuse(struct group_call *c, enum kerr e)
+{
+    struct consumer_group_heartbeat_response *out = c->out;
+    consumer_group_heartbeat_response_init(out);
+    out->error_code = (int16_t)e;
+    out->error_message = str_of(kerr_text((int16_t)e));
+    group_call_end(c);
+}
+
+/* The group of the new protocol that a heartbeat is for; one of the other kind may have to become
+ * it. */
+static enum kerr consumer_group_for(struct group_shard *s, struct group_call *c, int32_t partition,
+                                    struct group **out)
+{
+    const struct consumer_group_heartbeat_request *in = c->in;
+    bool joins = in->member_epoch == 0;
+    struct group *g = *out =
+        joins ? group_shard_get(s, in->group_id, partition) : group_shard_find(s, in->group_id);
+    if (!g)
+        return joins ? KERR_UNKNOWN_SERVER_ERROR : KERR_GROUP_ID_NOT_FOUND;
+    if (g->consumers)
+        return KERR_NONE;
+    if (!joins)
+        return KERR_GROUP_ID_NOT_FOUND;
+    if (group_is(g, GROUP_EMPTY))
+        return cgroup_replace_empty(g) == 0 ? KERR_NONE : KERR_UNKNOWN_SERVER_ERROR;
+    if (!cgroup_can_upgrade(g))
+        return KERR_GROUP_ID_NOT_FOUND;
+    int rc = cgroup_upgrade(g);
+    return rc == 0          ? KERR_NONE
+           : rc == -EBADMSG ? KERR_GROUP_ID_NOT_FOUND
+                            : KERR_UNKNOWN_SERVER_ERROR;
+}
+
+static void consumer_heartbeat_run(struct group_shard *s, struct group_call *c, int32_t partition)
+{
+    struct group *g;
+    if (!cgroup_heartbeat_sound(&s->o.env.config->consumers, c))
+        return;
+    enum kerr e = consumer_group_for(s, c, partition, &g);
+    if (e == KERR_NONE)
+        cgroup_heartbeat(g, c);
+    else
+        consumer_heartbeat_refuse(c, e);
+    if (!g)
+        return;
+    if (g->consumers && cgroup_epoch(g->consumers) == 0 && !group_has_members(g))
+        cgroup_detach(g); /* the first member could not join: nothing of it is in the log */
+    group_shard_drop_unused(s, g);
+}
+
+/* ---- ConsumerGroupDescribe ---- */
+
+static void consumer_describe_one(struct group_shard *s, struct group_call *c,
+                                  struct consumer_group_describe_response_group *to)
+{
+    int32_t partition;
+    enum kerr e = group_admit(s, to->group_id, false, &partition);
+    const struct group *g = e == KERR_NONE ? group_shard_find(s, to->group_id) : NULL;
+    if (e == KERR_NONE && !(g && g->consumers))
+        e = KERR_GROUP_ID_NOT_FOUND;
+    to->error_code = (int16_t)e;
+    if (e == KERR_NONE)
+        cgroup_describe(g, c->arena, to);
+    else if (e == KERR_GROUP_ID_NOT_FOUND)
+        to->error_message = str_of(arena_printf(c->arena, "Group %.*s %s.", STR_ARG(to->group_id),
+                                                g ? "is not a consumer group" : "not found"));
+}
+
+static void consumer_describe_run(struct group_shard *s, struct group_call *c)
+{
+    struct consumer_group_describe_response *out = c->out;
+    for (int32_t i = 0; i < out->groups.n; i++)
+        if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, out->groups.v[i].group_id))
+            consumer_describe_one(s, c, &out->groups.v[i]);
 }
 
 /* ---- DeleteGroups ---- */
@@ -262,17 +363,21 @@ static void list_run(struct group_shard *s, struct group_call *c)
     }
     if (s->loading_n > 0)
         out->error_code = KERR_COORDINATOR_LOAD_IN_PROGRESS;
-    if (!passes(in->types_filter.v, in->types_filter.n, "classic") || !grow_list(s, c))
+    if (!grow_list(s, c))
         return;
     hmap_each (n, &s->groups) {
         const struct group *g = hmap_entry(n, struct group, node);
-        if (!passes(in->states_filter.v, in->states_filter.n, group_state_name(g->state)))
+        const char *type = g->consumers ? "consumer" : "classic";
+        const char *state = g->consumers ? cgroup_state_name(cgroup_state(g->consumers))
+                                         : group_state_name(g->state);
+        if (!passes(in->types_filter.v, in->types_filter.n, type) ||
+            !passes(in->states_filter.v, in->states_filter.n, state))
             continue;
         struct list_groups_response_group *to = &out->groups.v[out->groups.n++];
         to->group_id = arena_str(c->arena, g->id);
         to->protocol_type = arena_str(c->arena, group_protocol_type(g));
-        to->group_state = str_of(group_state_name(g->state));
-        to->group_type = STR_LIT("classic");
+        to->group_state = str_of(state);
+        to->group_type = str_of(type);
     }
 }
 
@@ -296,6 +401,9 @@ static const struct api_row {
                           NULL},
     [GROUP_OFFSET_DELETE] = {group_offset_delete_id, group_offset_delete_run,
                              group_offset_delete_refuse, false, NULL},
+    [GROUP_CONSUMER_HEARTBEAT] = {consumer_heartbeat_id, consumer_heartbeat_run,
+                                  consumer_heartbeat_refuse, true, NULL},
+    [GROUP_CONSUMER_DESCRIBE] = {.run_list = consumer_describe_run},
     [GROUP_FETCH] = {.run_list = group_fetch_run},
     [GROUP_LIST] = {.run_list = list_run},
     [GROUP_DESCRIBE] = {.run_list = describe_run},
@@ -308,6 +416,11 @@ bool group_call_single(const struct group_call *c, struct str *id)
     if (row->id)
         *id = row->id(c);
     return row->id != NULL;
+}
+
+void group_call_refuse(struct group_call *c, enum kerr e)
+{
+    rows[c->api].refuse(c, e);
 }
 
 void group_shard_handle(struct group_shard *s, struct group_call *c)

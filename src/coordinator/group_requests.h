@@ -11,6 +11,8 @@ enum kerr group_admit(const struct group_shard *s, struct str id, bool empty_id,
 /* Does the group belong to this shard, whoever may own its partition? */
 bool group_is_mine(const struct group_shard *s, struct str id);
 void group_call_no_memory(struct group_call *c);
+/* The answer of a request for one group is an error. */
+void group_call_refuse(struct group_call *c, enum kerr e);
 
 struct str group_commit_id(const struct group_call *c);
 void group_commit_run(struct group_shard *s, struct group_call *c, int32_t partition);

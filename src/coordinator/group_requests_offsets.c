@@ -14,6 +14,7 @@ enum {
     FIRST_VERSION_FETCH_GROUPS = 8,
     FIRST_VERSION_RETENTION = 2,
     FIRST_VERSION_NO_RETENTION = 5,
+    FIRST_VERSION_MEMBER_EPOCHS = 9,
 };
 
 /* ---- OffsetCommit ---- */
@@ -93,12 +94,15 @@ void group_commit_run(struct group_shard *s, struct group_call *c, int32_t parti
     struct group *g = generation < 0 ? group_shard_get(s, in->group_id, partition)
                                      : group_shard_find(s, in->group_id);
     if (!g) {
-        group_commit_refuse(c,
-                            generation < 0 ? KERR_UNKNOWN_SERVER_ERROR : KERR_ILLEGAL_GENERATION);
+        group_commit_refuse(c, generation < 0 ? KERR_UNKNOWN_SERVER_ERROR
+                               : c->version >= FIRST_VERSION_MEMBER_EPOCHS
+                                   ? KERR_GROUP_ID_NOT_FOUND
+                                   : KERR_ILLEGAL_GENERATION);
         return;
     }
     struct group_commit_request r = {.producer_id = -1,
                                      .producer_epoch = -1,
+                                     .version = c->version,
                                      .generation = generation,
                                      .member = in->member_id,
                                      .instance = in->group_instance_id};
@@ -164,6 +168,7 @@ void group_txn_commit_run(struct group_shard *s, struct group_call *c, int32_t p
     }
     struct group_commit_request r = {.producer_id = in->producer_id,
                                      .producer_epoch = in->producer_epoch,
+                                     .version = -1,
                                      .generation = in->generation_id,
                                      .member = in->member_id,
                                      .instance = in->group_instance_id};
@@ -323,14 +328,27 @@ static void fetch_named(const struct group *g, struct group_call *c, bool stable
     }
 }
 
+/* Who asks as a member must be one, as of now; a tool is none. */
+static enum kerr check_member(const struct group *g, const struct offset_fetch_request_group *asked)
+{
+    bool named = asked && (!str_is_null(asked->member_id) || asked->member_epoch >= 0);
+    if (!g || !g->consumers || !named)
+        return KERR_NONE;
+    return cgroup_check_epoch(g, asked->member_id, asked->member_epoch, -1);
+}
+
+/* `asked`: as of the versions that name several groups; else NULL. */
 static void fetch_group(struct group_shard *s, struct group_call *c, struct str id,
                         const asked_topic *topics, int32_t n,
+                        const struct offset_fetch_request_group *asked,
                         struct offset_fetch_response_group *out)
 {
     const struct offset_fetch_request *in = c->in;
     int32_t partition;
     enum kerr e = group_admit(s, id, true, &partition);
     struct group *g = e == KERR_NONE ? group_shard_find(s, id) : NULL;
+    if (e == KERR_NONE)
+        e = check_member(g, asked);
     out->error_code = (int16_t)e;
     if (e == KERR_NONE && n < 0)
         fetch_all(g, c, in->require_stable, out);
@@ -387,7 +405,7 @@ static void fetch_flat(struct group_shard *s, struct group_call *c)
     offset_fetch_response_group_init(&one);
     if (!topics)
         return; /* the arena knows */
-    fetch_group(s, c, in->group_id, topics, in->topics.n, &one);
+    fetch_group(s, c, in->group_id, topics, in->topics.n, NULL, &one);
     if (one.error_code != KERR_NONE && c->version < FIRST_VERSION_FETCH_ERROR)
         fetch_spread_error(c, topics, in->topics.n, &one);
     out->error_code = one.error_code;
@@ -408,5 +426,5 @@ void group_fetch_run(struct group_shard *s, struct group_call *c)
     for (int32_t i = 0; i < in->groups.n; i++)
         if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, in->groups.v[i].group_id))
             fetch_group(s, c, in->groups.v[i].group_id, in->groups.v[i].topics.v,
-                        in->groups.v[i].topics.n, &out->groups.v[i]);
+                        in->groups.v[i].topics.n, &in->groups.v[i], &out->groups.v[i]);
 }

@@ -6,44 +6,26 @@
 #include "coordinator/group_private.h"
 #include "protocol/msg/join_group.h"
 
-/* A record names one protocol for each member, the one in use. */
-static int restore_profile(struct member_profile *p, const struct group_metadata_value_member *r,
-                           struct str protocol)
-{
-    struct join_group_request_protocol one = {.name = protocol, .metadata = r->subscription};
-    struct join_group_request in;
-    join_group_request_init(&in);
-    in.protocols.v = &one;
-    in.protocols.n = 1;
-    in.session_timeout_ms = r->session_timeout;
-    in.rebalance_timeout_ms = r->rebalance_timeout;
-    struct group_call c = {
-        .version = 1, .in = &in, .client_id = r->client_id, .client_host = r->client_host};
-    int rc = member_profile_make(p, &c);
-    if (rc)
-        member_profile_free(p);
-    return rc;
-}
-
 static struct bytes own_bytes(struct bytes b)
 {
     struct str s = {(const char *)b.p, b.len};
     return (struct bytes){(const uint8_t *)(b.len > 0 ? str_dup(s) : NULL), b.len};
 }
 
-static int restore_member(struct group *g, const struct group_metadata_value_member *r,
-                          struct str protocol)
+int group_restore_member(struct group *g, const struct group_call *c, struct str id,
+                         struct str instance, struct bytes assignment)
 {
     struct member_profile profile;
-    if (group_find_member(g, r->member_id) ||
-        (!str_is_null(r->group_instance_id) && group_find_instance(g, r->group_instance_id)))
+    if (group_find_member(g, id) || (!str_is_null(instance) && group_find_instance(g, instance)))
         return 0; /* a record that names a member twice: the first stands */
-    if (restore_profile(&profile, r, protocol) != 0)
+    if (member_profile_make(&profile, c) != 0) {
+        member_profile_free(&profile);
         return -ENOMEM;
-    struct str id = {str_dup(r->member_id), r->member_id.len};
-    struct member *m = member_new(id.p ? id : STR_NULL, r->group_instance_id, &profile);
+    }
+    struct str copy = {str_dup(id), id.len};
+    struct member *m = member_new(copy.p ? copy : STR_NULL, instance, &profile);
     if (m)
-        m->assignment = own_bytes(r->assignment);
+        m->assignment = own_bytes(assignment);
     if (!m || (m->assignment.len > 0 && !m->assignment.p)) {
         if (m)
             m->assignment.len = 0;
@@ -55,6 +37,22 @@ static int restore_member(struct group *g, const struct group_metadata_value_mem
         return -ENOMEM;
     }
     return 0;
+}
+
+/* A record names one protocol for each member, the one in use. */
+static int restore_member(struct group *g, const struct group_metadata_value_member *r,
+                          struct str protocol)
+{
+    struct join_group_request_protocol one = {.name = protocol, .metadata = r->subscription};
+    struct join_group_request in;
+    join_group_request_init(&in);
+    in.protocols.v = &one;
+    in.protocols.n = 1;
+    in.session_timeout_ms = r->session_timeout;
+    in.rebalance_timeout_ms = r->rebalance_timeout;
+    struct group_call c = {
+        .version = 1, .in = &in, .client_id = r->client_id, .client_host = r->client_host};
+    return group_restore_member(g, &c, r->member_id, r->group_instance_id, r->assignment);
 }
 
 /* A loaded group is in its state without a move. */
@@ -82,10 +80,23 @@ int group_restore(struct group *g, const struct group_metadata_value *v)
     return rc;
 }
 
+int group_restore_stable(struct group *g, int32_t generation)
+{
+    if (group_set_text(&g->protocol_type, STR_LIT("consumer")) != 0 ||
+        group_set_text(&g->protocol_name, group_select_protocol(g)) != 0)
+        return -ENOMEM;
+    g->generation = generation;
+    group_find_subscribed(g);
+    group_set_state(g, GROUP_STABLE, "its members speak the classic protocol");
+    return 0;
+}
+
 /* A group that is larger than what is allowed now goes through one rebalance, which lets in no more
  * than that. */
 void group_resume(struct group *g)
 {
+    if (g->consumers)
+        cgroup_resume(g);
     list_each (l, &g->member_list)
         member_touch(list_entry(l, struct member, link));
     if (g->members.n > (size_t)g->env->config->max_size)

@@ -64,7 +64,7 @@ void group_shard_reap(struct group_shard *s, struct group *g)
 
 void group_shard_drop_unused(struct group_shard *s, struct group *g)
 {
-    if (group_is(g, GROUP_EMPTY) && g->generation == 0 && g->pending.n == 0 &&
+    if (group_is(g, GROUP_EMPTY) && g->generation == 0 && g->pending.n == 0 && !g->consumers &&
         group_offsets_empty(&g->offsets) && list_linked(&g->link))
         remove_group(s, g);
 }
@@ -115,6 +115,7 @@ int group_shard_new(const struct group_shard_options *o, struct group_shard **ou
     if (!s)
         return -ENOMEM;
     s->o = *o;
+    s->o.env.shard = s;
     s->partitions = calloc((size_t)o->partitions_n, sizeof(*s->partitions));
     if (!s->partitions) {
         free(s);
@@ -216,6 +217,18 @@ void group_shard_resigned(struct group_shard *s, int32_t partition, int32_t lead
              (int)leader_epoch);
     set_partition(s, p, PARTITION_ELSEWHERE);
     unload(s, p);
+}
+
+void group_shard_reload(struct group_shard *s, int32_t partition)
+{
+    struct shard_partition *p = &s->partitions[partition];
+    if (!s->active || p->state != PARTITION_OWNED)
+        return;
+    say_warn(SHARD_TAG, "__consumer_offsets-%d: loaded anew", (int)partition);
+    p->load = ++s->loads;
+    set_partition(s, p, PARTITION_LOADING);
+    unload(s, p);
+    s->o.load(s->o.arg, partition, p->epoch, p->load);
 }
 
 /* Groups that came into being before the load was over do not exist: requests wait for it. */

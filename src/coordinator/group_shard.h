@@ -45,6 +45,9 @@ void group_shard_free(struct group_shard *s);
 void group_shard_elected(struct group_shard *s, int32_t partition, int32_t leader_epoch);
 /* It does not, or the partition is gone. leader_epoch -1: whatever was seen before. */
 void group_shard_resigned(struct group_shard *s, int32_t partition, int32_t leader_epoch);
+/* What is in memory is not what is in the log: forgets the partition's groups and loads them anew.
+ */
+void group_shard_reload(struct group_shard *s, int32_t partition);
 /* What `load` was asked for has ended. Takes the groups' references (not the array); error: it
  * failed, no groups. A load that nobody wants any more is dropped. */
 void group_shard_loaded(struct group_shard *s, int32_t partition, uint64_t load,

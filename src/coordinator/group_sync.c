@@ -62,7 +62,7 @@ static int fill_record(const struct group *g, struct arena *a, struct group_meta
     return 0;
 }
 
-static int encode_record(const struct group *g, struct buf *key, struct buf *value)
+int group_encode_record(const struct group *g, struct buf *key, struct buf *value)
 {
     struct arena a;
     struct group_metadata_value v;
@@ -99,7 +99,7 @@ void group_store(struct group *g, struct group_store *s)
                                       .producer_epoch = -1,
                                       .base_offset = -1,
                                       .done = store_done};
-    if (encode_record(g, &key, &value) == 0) {
+    if (group_encode_record(g, &key, &value) == 0) {
         struct group_record r = {{key.p, (int32_t)key.len}, {value.p, (int32_t)value.len}};
         g->env->log->ops->append(g->env->log, &s->append, &r, 1);
     } else {

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "coordinator/group_manager.h"
 #include "metadata/paths.h"
 #include "metadata/znode.h"
 #include "server/broker_private.h"
+#include "server/config_value.h"
+#include "server/group_op.h"
 
 enum { MS_PER_MINUTE = 60000, WORKERS_PER_LOAD = 4 };
 
@@ -48,9 +51,45 @@ static int64_t at_least_0(int64_t v)
     return v < 0 ? 0 : v;
 }
 
+/* ---- settings ---- */
+
+static bool policy_is(const struct config *c, const char *a, const char *b)
+{
+    const char *policy = config_string(c, "group.consumer.migration.policy");
+    return strcasecmp(policy, a) == 0 || strcasecmp(policy, b) == 0;
+}
+
+/* -EINVAL when there is none, too many, or one that is not known. */
+static int load_assignors(const struct config *c, struct cgroup_config *out)
+{
+    struct str e;
+    for (const char *at = config_string(c, "group.consumer.assignors");
+         config_list_next(&at, &e);) {
+        const struct assignor *a = assignor_of_class(e);
+        if (!a || out->assignors_n == CGROUP_ASSIGNORS_MAX)
+            return -EINVAL;
+        out->assignors[out->assignors_n++] = a;
+    }
+    return out->assignors_n > 0 ? 0 : -EINVAL;
+}
+
+static struct cgroup_config consumers_config_of(const struct config *c)
+{
+    struct cgroup_config out = {
+        .on = group_protocol_on(c, "consumer"),
+        .session_ms = (int32_t)config_int(c, "group.consumer.session.timeout.ms"),
+        .heartbeat_ms = (int32_t)config_int(c, "group.consumer.heartbeat.interval.ms"),
+        .max_size = (int32_t)config_int(c, "group.consumer.max.size"),
+        .upgrade = policy_is(c, "upgrade", "bidirectional"),
+        .downgrade = policy_is(c, "downgrade", "bidirectional")};
+    load_assignors(c, &out);
+    return out;
+}
+
 static struct group_config group_config_of(const struct config *c)
 {
     return (struct group_config){
+        .consumers = consumers_config_of(c),
         .min_session_ms = (int32_t)config_int(c, "group.min.session.timeout.ms"),
         .max_session_ms = (int32_t)config_int(c, "group.max.session.timeout.ms"),
         .initial_delay_ms = at_least_0(config_int(c, "group.initial.rebalance.delay.ms")),
@@ -90,6 +129,7 @@ static int make_manager(struct broker *b, int32_t partitions)
         .replicas = atomic_load(&b->replicas),
         .workers = b->workers,
         .clock = b->clock,
+        .metadata = b->metadata,
         .config = group_config_of(c),
         .partitions_n = partitions,
         .check_interval_ms = config_int(c, "offsets.retention.check.interval.ms"),
@@ -101,6 +141,45 @@ static int make_manager(struct broker *b, int32_t partitions)
     int rc = group_manager_new(&o, &b->groups);
     free(executors);
     return rc;
+}
+
+static int check_within(const struct config *c, const char *what, char *err, size_t err_n)
+{
+    char key[64], low[64], high[64];
+    snprintf(key, sizeof(key), "group.consumer.%s", what);
+    snprintf(low, sizeof(low), "group.consumer.min.%s", what);
+    snprintf(high, sizeof(high), "group.consumer.max.%s", what);
+    int64_t v = config_int(c, key), from = config_int(c, low), to = config_int(c, high);
+    if (v >= from && v <= to)
+        return 0;
+    snprintf(err, err_n,
+             "Invalid value %lld for configuration %s: must be from %s (%lld) to %s (%lld)",
+             (long long)v, key, low, (long long)from, high, (long long)to);
+    return -EINVAL;
+}
+
+static int check_consumers(const struct config *c, char *err, size_t err_n)
+{
+    struct cgroup_config ignored = {0};
+    if (!group_protocol_on(c, "classic") || group_protocol_on(c, "share") ||
+        group_protocol_on(c, "unknown")) {
+        snprintf(err, err_n,
+                 "Invalid value %s for configuration group.coordinator.rebalance.protocols: must "
+                 "be classic, or classic and consumer",
+                 config_string(c, "group.coordinator.rebalance.protocols"));
+        return -EINVAL;
+    }
+    if (load_assignors(c, &ignored) != 0) {
+        snprintf(err, err_n,
+                 "Invalid value %s for configuration group.consumer.assignors: must be %s, %s or "
+                 "both",
+                 config_string(c, "group.consumer.assignors"),
+                 assignor_find(STR_LIT("uniform"))->class_name,
+                 assignor_find(STR_LIT("range"))->class_name);
+        return -EINVAL;
+    }
+    int rc = check_within(c, "session.timeout.ms", err, err_n);
+    return rc ? rc : check_within(c, "heartbeat.interval.ms", err, err_n);
 }
 
 static int check_settings(const struct config *c, char *err, size_t err_n)
@@ -121,7 +200,7 @@ static int check_settings(const struct config *c, char *err, size_t err_n)
                  (long long)acks);
         return -EINVAL;
     }
-    return 0;
+    return check_consumers(c, err, err_n);
 }
 
 int broker_groups_start(struct broker *b, char *err, size_t err_n)

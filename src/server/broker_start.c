@@ -48,15 +48,6 @@ int broker_check_supported(const struct config *c, char *err, size_t err_n)
                  c->listeners[i].name);
         return -ENOTSUP;
     }
-    const char *protocols = config_string(c, "group.coordinator.rebalance.protocols");
-    if (!strstr(protocols, "classic") || strstr(protocols, "consumer") ||
-        strstr(protocols, "share")) {
-        snprintf(err, err_n,
-                 "group.coordinator.rebalance.protocols=%s: must be classic; the other group "
-                 "protocols need KRaft",
-                 protocols);
-        return -ENOTSUP;
-    }
     return 0;
 }
 

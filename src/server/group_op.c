@@ -2,6 +2,7 @@
 #include "server/group_op.h"
 
 #include "server/broker.h"
+#include "server/config_value.h"
 
 struct group_op *group_op_new(struct request *req, enum group_api api)
 {
@@ -105,4 +106,14 @@ void group_op_submit(struct group_op *op)
 bool group_instances_allowed(const struct request *req)
 {
     return broker_config(req->broker)->ibp >= 203;
+}
+
+bool group_protocol_on(const struct config *c, const char *name)
+{
+    struct str e;
+    for (const char *at = config_string(c, "group.coordinator.rebalance.protocols");
+         config_list_next(&at, &e);)
+        if (str_eqz(e, name))
+            return true;
+    return false;
 }

@@ -7,6 +7,7 @@
 #define SERVER_GROUP_OP_H
 
 #include "coordinator/group_manager.h"
+#include "server/config.h"
 #include "server/request.h"
 
 struct group_op {
@@ -28,6 +29,12 @@ void group_op_submit(struct group_op *op);
 /* Answers without asking the coordinator. */
 void group_op_answer(struct group_op *op);
 
+/* Bits of Kafka's ACL operations that exist for a group: READ, DELETE, DESCRIBE. No authorizer
+ * restricts them. */
+enum { GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 };
+
+/* Is it one of group.coordinator.rebalance.protocols? */
+bool group_protocol_on(const struct config *c, const char *name);
 /* Members that keep their place over restarts need brokers that all know of them. */
 bool group_instances_allowed(const struct request *req);
 

@@ -6,9 +6,7 @@
 #include "server/group_op.h"
 #include "server/handlers.h"
 
-/* Bits of Kafka's ACL operations that exist for a group: READ, DELETE, DESCRIBE. No authorizer
- * restricts them. */
-enum { GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8, FIRST_VERSION_OPERATIONS = 3 };
+enum { FIRST_VERSION_OPERATIONS = 3 };
 
 void handle_list_groups(struct request *req)
 {

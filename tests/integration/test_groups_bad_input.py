@@ -188,7 +188,10 @@ class BadInput(harness.BrokerTest):
             group = "%s-%d" % (self.group, version)
             self.assertEqual(commit(self.c, group, t, {0: 1}, version=version, retention_time_ms=field), {0: 0})
         self.assertEqual(commit(self.c, self.group, t, {0: 1}, member="nobody", generation=5), {0: g.UNKNOWN_MEMBER_ID})
-        self.assertEqual(commit(self.c, self.group + "-none", t, {0: 1}, generation=5), {0: g.ILLEGAL_GENERATION})
+        self.assertEqual(commit(self.c, self.group + "-none", t, {0: 1}, generation=5, version=8),
+                         {0: g.ILLEGAL_GENERATION})
+        self.assertEqual(commit(self.c, self.group + "-none", t, {0: 1}, generation=5, version=9),
+                         {0: g.GROUP_ID_NOT_FOUND})
         self.assertEqual(self.c.call("OffsetCommit", 8, group_id=self.group, member_id="",
                                      generation_id_or_member_epoch=-1, topics=[])["topics"], [])
 

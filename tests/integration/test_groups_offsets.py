@@ -213,13 +213,6 @@ class Offsets(harness.BrokerTest):
         self.assertEqual(self.delete(self.group, self.t, [1]), (0, {1: 0}))
         self.assertEqual(self.delete("", self.t, [1])[0], g.INVALID_GROUP_ID)
 
-    def test_consumer_group_apis_are_listed_and_not_supported(self):
-        a = self.c.call("ConsumerGroupHeartbeat", 0, group_id=self.group, member_id="", member_epoch=0)
-        self.assertEqual(a["error_code"], g.UNSUPPORTED_VERSION)
-        a = self.c.call("ConsumerGroupDescribe", 0, group_ids=["a", "b"])
-        self.assertEqual([(x["group_id"], x["error_code"]) for x in a["groups"]],
-                         [("a", g.UNSUPPORTED_VERSION), ("b", g.UNSUPPORTED_VERSION)])
-
 
 class Restarts(harness.unittest.TestCase):
     def test_offsets_and_members_survive(self):
@@ -292,7 +285,11 @@ class Restarts(harness.unittest.TestCase):
 
     def test_settings_that_cannot_be(self):
         for key, value in (("offsets.topic.compression.codec", "5"), ("offsets.commit.required.acks", "-2"),
-                           ("group.coordinator.rebalance.protocols", "classic,consumer")):
+                           ("group.coordinator.rebalance.protocols", "consumer"),
+                           ("group.coordinator.rebalance.protocols", "classic,share"),
+                           ("group.consumer.assignors", "org.example.Mine"),
+                           ("group.consumer.session.timeout.ms", "44999"),
+                           ("group.consumer.heartbeat.interval.ms", "15001")):
             b = Broker(overrides={key: value}, start=False)
             b.start(wait=False)
             self.assertNotEqual(b.wait_exit(), 0)

@@ -10,7 +10,10 @@
 #include "coordinator/group_loading.h"
 #include "coordinator/group_shard.h"
 #include "coordinator/key_partition.h"
+#include "metadata/metadata_cache.h"
 #include "protocol/batch_builder.h"
+#include "protocol/msg/consumer_group_describe.h"
+#include "protocol/msg/consumer_group_heartbeat.h"
 #include "protocol/msg/delete_groups.h"
 #include "protocol/msg/describe_groups.h"
 #include "protocol/msg/heartbeat.h"
@@ -110,6 +113,8 @@ struct bench {
     struct sim_executor *sim;
     struct bench_log log;
     struct group_config config;
+    struct metadata_cache *metadata;
+    atomic_ullong metadata_version;
     struct group_shard *shard;
     uint64_t load; /* the last that was asked for */
     int loads;
@@ -159,13 +164,16 @@ static inline void bench_release(struct bench *b, enum kerr error)
 
 static inline void bench_new_shard(struct bench *b)
 {
-    struct group_shard_options o = {
-        .env = {.ex = sim_executor_ex(b->sim), .log = &b->log.log, .config = &b->config},
-        .partitions_n = BENCH_PARTITIONS,
-        .shards = 1,
-        .check_interval_ms = 600000,
-        .load = bench_load,
-        .arg = b};
+    struct group_shard_options o = {.env = {.ex = sim_executor_ex(b->sim),
+                                            .log = &b->log.log,
+                                            .config = &b->config,
+                                            .metadata = b->metadata,
+                                            .metadata_version = &b->metadata_version},
+                                    .partitions_n = BENCH_PARTITIONS,
+                                    .shards = 1,
+                                    .check_interval_ms = 600000,
+                                    .load = bench_load,
+                                    .arg = b};
     assert_int_equal(group_shard_new(&o, &b->shard), 0);
 }
 
@@ -212,7 +220,16 @@ static inline struct bench *bench_new(void)
                                       .max_size = INT32_MAX,
                                       .metadata_max = 4096,
                                       .retention_ms = 604800000,
-                                      .versions = {.offset = 3, .group = 3}};
+                                      .versions = {.offset = 3, .group = 3},
+                                      .consumers = {.on = true,
+                                                    .session_ms = 45000,
+                                                    .heartbeat_ms = 5000,
+                                                    .max_size = INT32_MAX,
+                                                    .assignors_n = 2}};
+    b->config.consumers.assignors[0] = assignor_find(STR_LIT("uniform"));
+    b->config.consumers.assignors[1] = assignor_find(STR_LIT("range"));
+    b->metadata = metadata_cache_new();
+    atomic_init(&b->metadata_version, 1);
     bench_new_shard(b);
     bench_own_all(b);
     return b;
@@ -225,6 +242,7 @@ static inline void bench_free(struct bench *b)
     group_shard_free(b->shard);
     for (int32_t i = 0; i < BENCH_PARTITIONS; i++)
         buf_free(&b->log.batches[i]);
+    metadata_cache_free(b->metadata);
     sim_executor_free(b->sim);
     free(b);
 }
@@ -257,6 +275,8 @@ struct call {
         struct describe_groups_request describe;
         struct delete_groups_request del;
         struct offset_delete_request offset_delete;
+        struct consumer_group_heartbeat_request beat;
+        struct consumer_group_describe_request consumers;
     } in;
     union {
         struct join_group_response join;
@@ -270,6 +290,8 @@ struct call {
         struct describe_groups_response describe;
         struct delete_groups_response del;
         struct offset_delete_response offset_delete;
+        struct consumer_group_heartbeat_response beat;
+        struct consumer_group_describe_response consumers;
     } out;
 };
 
@@ -298,6 +320,10 @@ static inline struct call *call_new(enum group_api api, int version)
         [GROUP_DESCRIBE] = {&describe_groups_request_desc, &describe_groups_response_desc},
         [GROUP_DELETE] = {&delete_groups_request_desc, &delete_groups_response_desc},
         [GROUP_OFFSET_DELETE] = {&offset_delete_request_desc, &offset_delete_response_desc},
+        [GROUP_CONSUMER_HEARTBEAT] = {&consumer_group_heartbeat_request_desc,
+                                      &consumer_group_heartbeat_response_desc},
+        [GROUP_CONSUMER_DESCRIBE] = {&consumer_group_describe_request_desc,
+                                     &consumer_group_describe_response_desc},
     };
     struct call *c = calloc(1, sizeof(*c));
     arena_init(&c->arena, BENCH_CALL_ARENA);

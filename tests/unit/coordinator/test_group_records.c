@@ -118,8 +118,11 @@ static void keys_of_other_kinds_and_damaged_ones(void **state)
         enum group_key_kind kind;
     } rows[] = {
         {"0000 000167 000174 00000007", 0, GROUP_KEY_OFFSET},
-        {"0003 000167", 0, GROUP_KEY_OTHER},
-        {"0008 000167 00016d", 0, GROUP_KEY_OTHER},
+        {"0003 000167", 0, GROUP_KEY_CONSUMERS},
+        {"0008 000167 00016d", 0, GROUP_KEY_CONSUMERS},
+        {"0008 000167", -EBADMSG, GROUP_KEY_OTHER},
+        {"0009 000167", 0, GROUP_KEY_OTHER},
+        {"0010 000167 00016d", 0, GROUP_KEY_OTHER},
         {"7fff", 0, GROUP_KEY_OTHER},
         {"", -EBADMSG, GROUP_KEY_OTHER},
         {"00", -EBADMSG, GROUP_KEY_OTHER},

@@ -8,7 +8,8 @@ Each line is
     MESSAGE VERSION HEX TEXT
 
 where TEXT is written here from the values, not from the bytes, in the form that msg_print uses. Run it again
-with:  python3 -m venv v && v/bin/pip install kio==0.5.0 && v/bin/python golden_from_kio.py > golden_kio.txt
+with (ConsumerGroupHeartbeat and ConsumerGroupDescribe v1, which came later, are from kio 0.6.5):
+       python3 -m venv v && v/bin/pip install kio==0.5.0 && v/bin/python golden_from_kio.py > golden_kio.txt
 """
 import base64
 import dataclasses
