@@ -1,11 +1,15 @@
 /* codec_decode.c - bytes to structs.
  *
+ * TEXT    that is not UTF-8 is taken as Java takes it, with U+FFFD for what is malformed: names of
+ *         clients come back to others, and go to stores that hold text. What has become too long
+ *         for a string by that is refused. Without an arena (headers) it is left as it is.
  * ERRORS  are sticky in the reader: what is wrong sets r->bad, after which reads give zeros and
  * nothing is allocated any more, so the walk ends by itself; msg_decode looks once at the end.
  * MEMORY  an array is allocated only when its elements' least sizes fit the bytes left; the depth
  * of the recursion is that of the schema, which is finite, not that of the input. */
 #include <errno.h>
 
+#include "base/utf8.h"
 #include "protocol/codec_walk.h"
 
 struct decoding {
@@ -42,6 +46,18 @@ static void decode_bytes(struct decoding *d, struct reader *r, const struct fiel
         *p = NULL;
     else
         r->bad = true; /* null where there is none; an array's elements never are */
+}
+
+static void decode_string(struct decoding *d, struct reader *r, const struct field_desc *f,
+                          uint8_t type, struct str *s)
+{
+    decode_bytes(d, r, f, type, (const uint8_t **)&s->p, &s->len);
+    if (r->bad || !d->arena)
+        return;
+    if (utf8_mend(s, d->arena) != 0)
+        d->no_memory = r->bad = true;
+    else if (s->len > STRING_MAX)
+        r->bad = true;
 }
 
 static void decode_pointer(struct decoding *d, struct reader *r, const struct field_desc *f,
@@ -94,11 +110,9 @@ static void decode_value(struct decoding *d, struct reader *r, const struct fiel
             memcpy(p, b, sizeof(struct uuid));
         break;
     }
-    case FIELD_STRING: {
-        struct str *s = p;
-        decode_bytes(d, r, f, type, (const uint8_t **)&s->p, &s->len);
+    case FIELD_STRING:
+        decode_string(d, r, f, type, p);
         break;
-    }
     case FIELD_BYTES: {
         struct bytes *b = p;
         decode_bytes(d, r, f, type, &b->p, &b->len);

@@ -7,6 +7,7 @@
 #include "base/logline.h"
 #include "server/broker_private.h"
 #include "server/dynamic_config.h"
+#include "server/finalized_features.h"
 
 int32_t broker_id(const struct broker *b)
 {
@@ -26,6 +27,11 @@ const struct config *broker_config(const struct broker *b)
 struct dynamic_config *broker_dynamic_config(const struct broker *b)
 {
     return b->dynamic;
+}
+
+int64_t broker_features_epoch(const struct broker *b)
+{
+    return finalized_features_epoch(b->features);
 }
 
 struct client_quotas *broker_quotas(const struct broker *b)

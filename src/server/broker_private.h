@@ -59,6 +59,7 @@ struct broker {
     struct conn_handler conn_handler;
     struct net_server *net;
     struct broker_registrar *registrar;
+    struct finalized_features *features; /* NULL: inter.broker.protocol.version has none */
     struct controller *_Atomic controller;
     struct upkeep *upkeep;
     bool upkeep_runs;

@@ -17,6 +17,7 @@
 #include "server/dynamic_config.h"
 #include "server/entity_configs.h"
 #include "server/fetch_session.h"
+#include "server/finalized_features.h"
 
 static int fail(char *err, size_t err_n, int rc, const char *what)
 {
@@ -72,6 +73,14 @@ static int load_settings(struct broker *b, char *err, size_t err_n)
     b->dynamic = dynamic_config_new(b->config);
     int rc = b->dynamic ? entity_configs_load_brokers(b) : -ENOMEM;
     return rc ? fail(err, err_n, rc, "cannot read the brokers' settings") : 0;
+}
+
+static int follow_features(struct broker *b, char *err, size_t err_n)
+{
+    int rc = b->config->ibp < 207
+                 ? 0
+                 : finalized_features_new(b->store, uv_executor_ex(b->background), &b->features);
+    return rc ? fail(err, err_n, rc, "cannot follow the finalized features") : 0;
 }
 
 static int load_quotas(struct broker *b, char *err, size_t err_n)
@@ -354,10 +363,23 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,     start_threads,       broker_find_identity,  load_settings,
-        load_logs,           broker_make_cleaner, broker_make_ties,      make_replicas,
-        broker_groups_start, make_admin,          broker_bind_listeners, load_quotas,
-        register_broker,     start_controller,    broker_start_upkeep,   broker_start_cleaner,
+        check_supported,
+        start_threads,
+        broker_find_identity,
+        load_settings,
+        load_logs,
+        broker_make_cleaner,
+        broker_make_ties,
+        make_replicas,
+        broker_groups_start,
+        make_admin,
+        broker_bind_listeners,
+        load_quotas,
+        follow_features,
+        register_broker,
+        start_controller,
+        broker_start_upkeep,
+        broker_start_cleaner,
         broker_make_mover,
     };
     *out = NULL;

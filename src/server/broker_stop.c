@@ -12,6 +12,7 @@
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
 #include "server/fetch_session.h"
+#include "server/finalized_features.h"
 
 enum { GRACE_MS = 1000 }; /* for requests in work, e.g. fetches that wait for records */
 
@@ -81,6 +82,7 @@ static void stop_listening(struct broker *b)
 /* They use the store's watches, which belong to their executor. */
 static void end_watchers(struct broker *b)
 {
+    finalized_features_end(b->features);
     if (b->topic_configs)
         topic_configs_close(b->topic_configs);
 }
@@ -129,6 +131,7 @@ static void close_data(struct broker *b)
 
 static void free_parts(struct broker *b)
 {
+    finalized_features_free(b->features);
     upkeep_free(b->upkeep);
     log_mover_free(b->mover);
     auto_create_free(b->auto_create);

@@ -1,13 +1,13 @@
 /* deletion_wait.c - see deletion_wait.h.
  *
- * The list of deletions is read, and read again after it has changed. Between two reads there is a
- * pause, so that many deletions at once do not mean as many reads of a long list. */
+ * The list of deletions is read, and read again at once after it has changed; but when it is long
+ * there is a pause between two reads, so that many deletions do not mean as many reads of it. */
 #include "server/deletion_wait.h"
 
 #include "metadata/paths.h"
 #include "server/broker.h"
 
-enum { PAUSE_MS = 10 };
+enum { PAUSE_MS = 10, LONG_LIST = 16 };
 
 static void finish(struct deletion_wait *w)
 {
@@ -35,13 +35,15 @@ static bool some_left(const struct deletion_wait *w)
 static void pause_reading(struct deletion_wait *w)
 {
     if (!timer_armed(&w->pause))
-        executor_timer_start(request_executor(w->req), &w->pause, PAUSE_MS);
+        executor_timer_start(request_executor(w->req), &w->pause,
+                             w->left_n >= LONG_LIST ? PAUSE_MS : 0);
 }
 
 static void on_read(struct store_request *r)
 {
     struct deletion_wait *w = container_of(r, struct deletion_wait, read);
     bool over = r->status != 0 || !some_left(w);
+    w->left_n = w->op.names_n;
     store_request_clear(r);
     w->reading = false;
     if (over || w->ending)

@@ -22,6 +22,7 @@ struct deletion_wait {
     struct store_request read;
     struct store_op op;
     struct timer deadline, pause;
+    int left_n; /* topics whose deletion was under way at the last look */
     bool reading, changed, ending;
 };
 

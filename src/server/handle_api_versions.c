@@ -2,6 +2,7 @@
 #include <ctype.h>
 
 #include "protocol/msg/api_versions.h"
+#include "server/broker.h"
 #include "server/handlers.h"
 #include "server/request.h"
 
@@ -44,6 +45,7 @@ void handle_api_versions(struct request *req)
     out.api_keys.n = n;
     for (int i = 0; i < n; i++)
         row_to_range(&rows[i], &out.api_keys.v[i]);
+    out.finalized_features_epoch = broker_features_epoch(req->broker);
     request_respond(req, &out);
 }
 

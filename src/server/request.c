@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "base/utf8.h"
 #include "server/handlers.h"
 #include "server/request_quota.h"
 
@@ -73,7 +74,7 @@ static struct request *request_begin(struct broker *b, struct net_request *net, 
         return NULL;
     }
     struct request *req = arena_new(&net->arena, struct request);
-    if (!req) {
+    if (!req || utf8_mend(&h.client_id, &net->arena) != 0) {
         net_request_close_conn(net, "out of memory");
         return NULL;
     }

@@ -1,6 +1,8 @@
 /* Text of any bytes: what is UTF-8 stays, the rest becomes U+FFFD where Java puts it. */
 #include "base/utf8.h"
 
+#include <errno.h>
+
 #include "unit.h"
 
 #define R UTF8_REPLACEMENT
@@ -34,7 +36,35 @@ static void malformed_pieces_become_one_mark_each(void **state)
         buf_put(&out, "", 1);
         assert_string_equal((const char *)out.p, t[i].out);
         buf_free(&out);
+        bool whole = strcmp(t[i].in, t[i].out) == 0;
+        assert_int_equal(utf8_valid(t[i].in, strlen(t[i].in)), whole);
+        char behind[64]; /* also behind a lot of ASCII, wherever it falls */
+        for (int before = 0; before < 20; before++) {
+            memset(behind, 'a', sizeof behind);
+            memcpy(behind + before, t[i].in, strlen(t[i].in));
+            assert_int_equal(utf8_valid(behind, before + strlen(t[i].in)), whole);
+        }
     }
+}
+
+static void text_is_mended_in_the_arena(void **state)
+{
+    struct arena a;
+    arena_init(&a, 100);
+    struct str good = STR_LIT("caf\xc3\xa9"), bad = STR_LIT("caf\xe9!"), null = STR_NULL;
+    const char *p = good.p;
+    assert_int_equal(utf8_mend(&good, &a), 0);
+    assert_ptr_equal(good.p, p);
+    assert_int_equal(utf8_mend(&bad, &a), 0);
+    assert_true(str_eqz(bad, "caf" R "!"));
+    assert_int_equal(utf8_mend(&null, &a), 0);
+    assert_true(str_is_null(null));
+    char many[80];
+    memset(many, 0xff, sizeof many);
+    struct str large = {many, sizeof many};
+    assert_int_equal(utf8_mend(&large, &a), -ENOMEM); /* over the cap */
+    assert_ptr_equal(large.p, many);
+    arena_free(&a);
 }
 
 static void nothing_behind_the_end_is_read(void **state)
@@ -50,4 +80,4 @@ static void nothing_behind_the_end_is_read(void **state)
 }
 
 UNIT_MAIN(unit_test(malformed_pieces_become_one_mark_each),
-          unit_test(nothing_behind_the_end_is_read))
+          unit_test(nothing_behind_the_end_is_read), unit_test(text_is_mended_in_the_arena))
