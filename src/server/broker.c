@@ -31,7 +31,7 @@ struct dynamic_config *broker_dynamic_config(const struct broker *b)
 
 int64_t broker_features_epoch(const struct broker *b)
 {
-    return finalized_features_epoch(b->features);
+    return b ? finalized_features_epoch(b->features) : -1;
 }
 
 struct client_quotas *broker_quotas(const struct broker *b)

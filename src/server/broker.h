@@ -50,7 +50,8 @@ const struct config *broker_config(const struct broker *b);
 /* The settings in force, those changed while running included. */
 struct dynamic_config *broker_dynamic_config(const struct broker *b);
 struct client_quotas *broker_quotas(const struct broker *b);
-int64_t broker_features_epoch(const struct broker *b); /* -1: none are known */
+/* -1: none are known, also without a broker. */
+int64_t broker_features_epoch(const struct broker *b);
 struct log_mover *broker_log_mover(const struct broker *b);
 const struct clock *broker_clock(const struct broker *b);
 struct metadata_cache *broker_metadata(const struct broker *b);

@@ -79,7 +79,14 @@ static inline void random_value(struct msg_random *r, uint8_t type, const struct
         for (int i = 0; i < 16; i++)
             ((uint8_t *)p)[i] = (uint8_t)random_next(r);
         break;
-    case FIELD_STRING:
+    case FIELD_STRING: {
+        struct bytes *b = p; /* the same layout */
+        random_bytes(r, &b->p, &b->len);
+        for (int32_t i = 0; i < b->len;
+             i++) /* text: what is not UTF-8 does not come back as sent */
+            ((uint8_t *)(uintptr_t)b->p)[i] &= 0x7f;
+        break;
+    }
     case FIELD_BYTES: {
         struct bytes *b = p;
         random_bytes(r, &b->p, &b->len);
