@@ -1,5 +1,5 @@
-# cmake --install build --prefix P: programs to P/bin, settings to P/etc/kafkad, the client library with its headers,
-# pkg-config file and CMake package, the systemd unit. Nothing that is installed names the build's own prefix.
+# cmake --install build --prefix P: programs to P/bin, settings to P/etc/kafkad, manual pages, bash completion, the client
+# library with its headers, pkg-config file and CMake package, the systemd unit. Nothing that is installed names the build's own prefix.
 include(CMakePackageConfigHelpers)
 
 foreach(name ${tool_names})
@@ -11,6 +11,22 @@ install(FILES ${installed_links} TYPE BIN) # links stay links
 if(TARGET kafkad)
   install(TARGETS kafkad)
 endif()
+
+# Manual pages; bash completion, found by the name of each command.
+foreach(page ${manual_pages})
+  string(REGEX REPLACE ".*\\." "" section ${page})
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+set(completion_dir ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completion} DESTINATION ${completion_dir})
+get_filename_component(links ${completion} DIRECTORY)
+file(MAKE_DIRECTORY ${links})
+foreach(name ${tool_names})
+  foreach(suffix "" .sh)
+    file(CREATE_LINK kafkad ${links}/${name}${suffix} SYMBOLIC)
+    install(FILES ${links}/${name}${suffix} DESTINATION ${completion_dir})
+  endforeach()
+endforeach()
 
 install(DIRECTORY config/ DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/kafkad PATTERN kafkad.service EXCLUDE)
 # The unit needs absolute paths, which are known when it is installed.

@@ -18,7 +18,7 @@
  * there are. */
 #define KAFKA_COMPATIBLE "3.9.0"
 
-enum { CODE_WORD = 1, CODE_OPTION = 1000, CODE_HELP = 900, CODE_VERSION };
+enum { CODE_WORD = 1, CODE_OPTION = 1000, CODE_HELP = 900, CODE_VERSION, CODE_ROWS };
 
 static void *field(const struct tool_option *o, void *args)
 {
@@ -153,7 +153,7 @@ static void clear(const struct tool *tool, void *args)
 
 static struct option *long_options(const struct tool *tool)
 {
-    struct option *rows = calloc(tool->options_n + 3, sizeof *rows);
+    struct option *rows = calloc(tool->options_n + 4, sizeof *rows);
     if (!rows)
         abort();
     size_t n = 0;
@@ -165,7 +165,8 @@ static struct option *long_options(const struct tool *tool)
         rows[n] = (struct option){tool->options[n].name, has, NULL, CODE_OPTION + (int)n};
     }
     rows[n++] = (struct option){"help", no_argument, NULL, CODE_HELP};
-    rows[n] = (struct option){"version", no_argument, NULL, CODE_VERSION};
+    rows[n++] = (struct option){"version", no_argument, NULL, CODE_VERSION};
+    rows[n] = (struct option){"print-options", no_argument, NULL, CODE_ROWS};
     return rows;
 }
 
@@ -275,6 +276,9 @@ static void read_all(const struct tool *tool, int argc, char **argv, void *args)
         open = NULL;
         if (code == CODE_HELP || code == 'h') {
             help(tool);
+        } else if (code == CODE_ROWS) { /* for the build: manual.py */
+            tool_usage_rows(tool, stdout);
+            exit(0);
         } else if (code == CODE_VERSION) {
             printf("%s (kafkad %s)\n", KAFKA_COMPATIBLE, kafka_version());
             exit(0);

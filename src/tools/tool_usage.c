@@ -89,3 +89,33 @@ void tool_usage_print(const struct tool *tool, FILE *out)
         print_row(out, rows[i].left, rows[i].right, width);
     free(rows);
 }
+
+static const char *kind_name(enum tool_kind kind)
+{
+    switch (kind) {
+    case TOOL_FLAG:
+        return "flag";
+    case TOOL_MAYBE:
+        return "maybe";
+    case TOOL_TEXTS:
+        return "repeated";
+    case TOOL_WORDS:
+        return "words";
+    default:
+        return "value";
+    }
+}
+
+void tool_usage_rows(const struct tool *tool, FILE *out)
+{
+    struct row row;
+    fprintf(out, "about\t%s\n", tool->about);
+    if (tool->words)
+        fprintf(out, "words\t%s\n", tool->words);
+    for (size_t i = 0; i < tool->options_n; i++) {
+        const struct tool_option *o = &tool->options[i];
+        make_row(&row, o);
+        fprintf(out, "option\t%s\t%.1s\t%s\t%s\t%s\n", o->name, o->letter ? &o->letter : "",
+                kind_name(o->kind), o->value ? o->value : "", row.right);
+    }
+}

@@ -9,4 +9,7 @@
 
 void tool_usage_print(const struct tool *tool, FILE *out);
 
+/* The same for programs, by tabs: manual.py makes manual pages and shell completion of it. */
+void tool_usage_rows(const struct tool *tool, FILE *out);
+
 #endif

@@ -99,6 +99,12 @@ class InstallTest(unittest.TestCase):
                      "kafka-server-start", "kafka-server-stop"]:
             self.assertIn(name, names)
             self.assertIn(name + ".sh", names)
+            for suffix in ["", ".sh"]:  # kafkad's file, under the command's name
+                completion = self.path("share", "bash-completion", "completions", name + suffix)
+                with open(completion) as f:
+                    self.assertIn("complete ", f.read())
+            self.assertTrue(os.path.exists(self.path("share", "man", "man1", name + ".1")), name)
+        self.assertTrue(os.path.exists(self.path("share", "man", "man8", "kafkad.8")))
         check([self.path("bin", "kafkad"), "--check-config", self.path("etc", "kafkad", "server.properties")])
         check([self.path("bin", "kafka-topics.sh"), "--help"])
         with open(self.path("lib", "systemd", "system", "kafkad.service")) as f:
