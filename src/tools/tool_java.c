@@ -83,6 +83,9 @@ static const char *special(const char *code)
         {"UNKNOWN_SERVER_ERROR", "UnknownServer"},
         {"INVALID_CONFIG", "InvalidConfiguration"},
         {"TOPIC_ALREADY_EXISTS", "TopicExists"},
+        {"NON_EMPTY_GROUP", "GroupNotEmpty"},
+        {"OUT_OF_ORDER_SEQUENCE_NUMBER", "OutOfOrderSequence"},
+        {"DUPLICATE_SEQUENCE_NUMBER", "DuplicateSequence"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(code, names[i][0]) == 0)
@@ -95,8 +98,8 @@ const char *tool_java_exception(kafka_err_t err, char out[128])
     char camel[64] = "";
     const char *code = kafka_err_name(err), *name = special(code);
     size_t n = strlen(code), at = 0;
-    static const char *const tails[] = {"_ERROR", "_EXCEPTION"};
-    for (size_t i = 0; i < 2; i++)
+    static const char *const tails[] = {"_ERROR", "_EXCEPTION", "_FAILED"};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
         if (n > strlen(tails[i]) && strcmp(code + n - strlen(tails[i]), tails[i]) == 0)
             n -= strlen(tails[i]);
     for (size_t i = 0; i < n && at + 1 < sizeof camel; i++)

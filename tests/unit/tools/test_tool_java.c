@@ -52,6 +52,10 @@ static void exceptions_have_their_class_names(void **state)
              {KERR_INVALID_CONFIG, "InvalidConfiguration"},
              {KERR_UNKNOWN_SERVER_ERROR, "UnknownServer"},
              {KERR_REQUEST_TIMED_OUT, "Timeout"},
+             {KERR_NON_EMPTY_GROUP, "GroupNotEmpty"},
+             {KERR_GROUP_AUTHORIZATION_FAILED, "GroupAuthorization"},
+             {KERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "OutOfOrderSequence"},
+             {KERR_GROUP_ID_NOT_FOUND, "GroupIdNotFound"},
              {KAFKA_ERR_TIMED_OUT, "Timeout"}};
     char out[128], expected[128];
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
