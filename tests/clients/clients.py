@@ -38,5 +38,13 @@ _CLIENTS = (
     Client("franz-go", "franz-go", lambda: prepare.go("github.com/twmb/franz-go", "franz"), ["admin-features"], heartbeat=1),
     Client("sarama", "sarama", lambda: prepare.go("github.com/IBM/sarama", "sarama"),
            ["admin-features", "admin-producers", "group-pattern", "group-consumer-protocol"]),
+    Client("kafkajs", "kafkajs", lambda: prepare.node("kafkajs", "2.2.4", "kafkajs.mjs", 18, "kafkajs-snappy@1.1.0",
+                                                      "lz4js@0.2.0", "@bokuweb/zstd-wasm@0.0.27"),
+           ["admin-log-dirs", "admin-features", "admin-producers", "admin-list-offsets", "admin-quotas", "group-static",
+            "group-pattern", "group-cooperative", "group-consumer-protocol"]),
+    Client("platformatic-kafka", "@platformatic/kafka",
+           lambda: prepare.node("@platformatic/kafka", "1.35.0", "platformatic.mjs", 20),
+           ["log-append-time", "admin-features", "admin-reassignments", "admin-producers", "group-pattern", "group-growth",
+            "group-cooperative"]),
 )
 NAMES = {c.name: c for c in _CLIENTS}

@@ -98,6 +98,8 @@ class Member:
     def tell(self):
         """Its last words on standard error."""
         self.errors.seek(0)
-        return "%s: assigned %s, %d records, status %s\n%s" % (
+        twice = sorted(r for r in set(self.records) if self.records.count(r) > 1) if len(self.records) < 5000 else []
+        return "%s: assigned %s, %d records%s, status %s\n%s" % (
             self.name, sorted(self.assigned) if self.assigned is not None else None, len(self.records),
-            self.process.poll(), self.errors.read().decode("utf-8", "replace")[-3000:])
+            ", twice: %s" % twice[:20] if twice else "", self.process.poll(),
+            self.errors.read().decode("utf-8", "replace")[-3000:])
