@@ -37,7 +37,7 @@ static bool number_partitions(struct sticky *s)
 {
     s->first = arena_array(&s->mem, int, (size_t)s->topics_n + 1);
     for (int t = 0; s->first && t < s->topics_n; t++)
-        s->first[t + 1] = s->first[t] + s->topics[t].partitions;
+        s->first[t + 1] = s->first[t] + (s->subscribers[t] > 0 ? s->topics[t].partitions : 0);
     s->parts_n = s->first ? s->first[s->topics_n] : 0;
     size_t n = (size_t)s->parts_n;
     s->topic_of = arena_array(&s->mem, int, n);
@@ -90,9 +90,10 @@ static int find_part(const struct sticky *s, const kafka_topic_partition_t *tp)
     const kafka_topic_size_t *t = s->topics_n ? bsearch(tp->topic, s->topics, (size_t)s->topics_n,
                                                         sizeof *s->topics, topic_cmp)
                                               : NULL;
-    if (!t || tp->partition < 0 || tp->partition >= t->partitions)
+    if (!t || tp->partition < 0)
         return -1;
-    return s->first[t - s->topics] + tp->partition;
+    int at = (int)(t - s->topics);
+    return tp->partition < s->first[at + 1] - s->first[at] ? s->first[at] + tp->partition : -1;
 }
 
 static bool add_claim(struct sticky *s, int part, int member, int32_t generation)
@@ -149,7 +150,7 @@ static bool read_claims(struct sticky *s, int member, bool cooperative)
 static bool begin(struct sticky *s, bool cooperative)
 {
     s->newest = -1;
-    if (!order_members(s) || !number_partitions(s) || !note_subscriptions(s))
+    if (!order_members(s) || !note_subscriptions(s) || !number_partitions(s))
         return false;
     for (int m = 0; m < s->members_n; m++)
         if (!read_claims(s, m, cooperative))

@@ -17,12 +17,13 @@ struct sticky {
     const kafka_group_member_t *given;
     const kafka_topic_size_t *topics;
     int members_n, topics_n, parts_n;
-    int *order;                  /* member number -> index in given */
-    int *first;                  /* of each topic: number of its partition 0; [topics_n]: parts_n */
-    int *topic_of;               /* by partition */
-    bool *wants;                 /* [member * topics_n + topic] */
-    int *subscribers;            /* by topic */
-    bool equal;                  /* all members want the same topics */
+    int *order;       /* member number -> index in given */
+    int *first;       /* of each topic: number of its partition 0; [topics_n]: parts_n. Topics that
+                nobody wants have none */
+    int *topic_of;    /* by partition */
+    bool *wants;      /* [member * topics_n + topic] */
+    int *subscribers; /* by topic */
+    bool equal;       /* all members want the same topics */
     struct sticky_claim *claims; /* in the order of the members */
     int claims_n, claims_cap;
     int32_t newest;        /* highest generation of the claims' members */

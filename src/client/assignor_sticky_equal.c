@@ -20,11 +20,6 @@ struct dealing {
     struct ring exact;       /* have the least and may get one more */
 };
 
-static bool is_fed(const struct sticky *s)
-{
-    return s->members_n > 0 && s->topics_n > 0 && s->subscribers[0] > 0;
-}
-
 /* By partition number, then topic. */
 static int keep_cmp(const void *a, const void *b, void *arg)
 {
@@ -120,7 +115,7 @@ static int *filled(struct sticky *s, int n, int value)
 
 bool sticky_equal(struct sticky *s)
 {
-    if (!is_fed(s))
+    if (s->members_n == 0)
         return true;
     struct dealing d = {.s = s,
                         .least = s->parts_n / s->members_n,
