@@ -411,10 +411,11 @@ bool mock_handle(struct mock_request *r)
     assert_true(version <= cap);
     assert_int_equal(msg_decode(api->request, version, &r->body, r->arena, request), 0);
     assert_int_equal(reader_left(&r->body), 0);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (table[i].api != api->key)
-            continue;
-        table[i].fn(r, request, response);
+    mock_do fn = mock_find_group_api(api->key);
+    for (size_t i = 0; !fn && i < sizeof table / sizeof *table; i++)
+        fn = table[i].api == api->key ? table[i].fn : NULL;
+    if (fn) {
+        fn(r, request, response);
         return (api->key != API_PRODUCE || ((struct produce_request *)request)->acks != 0) &&
                encode(r, api, version, response);
     }

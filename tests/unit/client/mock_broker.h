@@ -54,6 +54,18 @@ void mock_aborted(struct mock *m, const char *topic, int partition, int64_t prod
 /* Forgets records below: they are out of range. */
 void mock_log_start(struct mock *m, const char *topic, int partition, int64_t offset);
 
+/* ---- a group: one member at a time, who joins at once and leads ---- */
+
+void mock_move_coordinator(struct mock *m, int node);
+/* The member is forgotten: its requests get UNKNOWN_MEMBER_ID until it joins again. */
+void mock_expel_member(struct mock *m);
+/* -1: none is committed. */
+int64_t mock_committed(struct mock *m, const char *topic, int partition);
+void mock_set_committed(struct mock *m, const char *topic, int partition, int64_t offset);
+int mock_generation(struct mock *m);
+/* Copies the member id of the last LeaveGroup; "" when there was none. */
+void mock_left(struct mock *m, char *out, size_t n);
+
 int mock_seen(struct mock *m, int16_t api); /* requests so far */
 /* Waits until that many requests of the API have come. */
 void mock_await(struct mock *m, int16_t api, int count);

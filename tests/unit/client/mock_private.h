@@ -62,6 +62,21 @@ struct mock_step {
     int times;
 };
 
+struct mock_group { /* one, of one member, who leads it */
+    int coordinator;
+    int generation;
+    char member_id[64], reason[128];
+    struct buf assignment;
+    int heartbeats, commits;
+    struct {
+        char topic[64];
+        int partition;
+        int64_t offset;
+    } offsets[32];
+    int offsets_n;
+    char left[64]; /* member id of the last LeaveGroup */
+};
+
 struct mock {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -81,6 +96,7 @@ struct mock {
     bool auto_create;
     size_t max_batch;
     int64_t next_producer_id;
+    struct mock_group group;
 };
 
 struct mock_request {
@@ -96,6 +112,9 @@ struct mock_request {
 /* Decodes, does, and encodes the answer into r->answer->bytes (without length). false: no answer is
  * due (acks=0). */
 bool mock_handle(struct mock_request *r);
+typedef void (*mock_do)(struct mock_request *r, const void *request, void *response);
+/* mock_groups.c: what does the API, or NULL. */
+mock_do mock_find_group_api(int16_t api);
 struct mock_topic_state *mock_find_topic(struct mock *m, struct str name);
 struct mock_topic_state *mock_add_topic(struct mock *m, struct str name, int partitions);
 struct mock_part *mock_find_part(struct mock *m, struct str topic, int partition);
