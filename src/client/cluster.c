@@ -211,19 +211,60 @@ struct sent {
     void *arg;
 };
 
-static void note_outcome(struct node *n, int status)
+/* What went wrong, as people need it. A port that takes connections but never answered has, most
+ * likely, another protocol behind it. */
+static void describe_failure(const struct node *n, int status, char *out, size_t size)
+{
+    bool odd = status == -ECONNRESET || status == -EPROTO || status == -ETIMEDOUT;
+    const char *what = status == -EPROTO       ? "its answer is not Kafka's protocol"
+                       : status == -ECONNRESET ? "it closed the connection"
+                       : status == -ETIMEDOUT  ? "no answer in time"
+                                               : strerror(-status);
+    snprintf(out, size, "broker %s: %s%s", n->address, what,
+             odd && !n->answered
+                 ? " (is it a Kafka listener, and security.protocol=PLAINTEXT right for it?)"
+                 : "");
+}
+
+enum { TELL_AGAIN_MS = 10000 };
+
+static void note_failure(struct node *n, int status)
 {
     struct cluster *c = n->cluster;
+    int64_t now = executor_now_ms(c->ex);
+    char text[400];
+    describe_failure(n, status, text, sizeof text);
+    pthread_mutex_lock(&c->lock);
+    memcpy(c->failure, text, sizeof text);
+    pthread_mutex_unlock(&c->lock);
+    if (n->failures++ == 0 || now - n->told_ms >= TELL_AGAIN_MS) {
+        n->told_ms = now;
+        if (n->failures > 1)
+            client_log(2, "%s, %d times in a row", text, n->failures);
+        else
+            client_log(2, "%s", text);
+    }
+    n->retry_at_ms = now + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures - 1);
+    cluster_refresh(c);
+}
+
+static void note_outcome(struct node *n, int status)
+{
     if (status == 0) {
         n->failures = 0;
         n->retry_at_ms = 0;
+        n->answered = true;
     } else if (status != -ECANCELED && status != -ENOTSUP) {
-        n->retry_at_ms =
-            executor_now_ms(c->ex) + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures);
-        if (n->failures++ == 0)
-            client_log(2, "broker %s: %s", n->address, strerror(-status));
-        cluster_refresh(c);
+        note_failure(n, status);
     }
+}
+
+const char *cluster_why(struct cluster *c, char *out, size_t n)
+{
+    pthread_mutex_lock(&c->lock);
+    snprintf(out, n, "%s%s", c->failure[0] ? "; last failure: " : "", c->failure);
+    pthread_mutex_unlock(&c->lock);
+    return out;
 }
 
 static void on_answer(void *arg, int status, int version, const void *response)

@@ -88,6 +88,9 @@ int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
 struct peer_response *node_keep_response(struct node *n);
 /* See peer_recycle_response. */
 void node_recycle_response(struct node *n, struct peer_response *r);
+/* "; last failure: broker h:p: Connection refused", or "" when nothing failed of late. Returns out.
+ * @thread any */
+const char *cluster_why(struct cluster *c, char *out, size_t n);
 /* Client error of a peer status (-errno). */
 kafka_err_t client_err_of_status(int status);
 /* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. */
@@ -124,7 +127,8 @@ struct op {
     kafka_err_t result;
     bool done;
 };
-/* @thread any but the background thread; @blocks at most timeout_ms (< 0: without limit) */
+/* On error kafka_last_error has a line. @thread any but the background thread; @blocks at most
+ * timeout_ms (< 0: without limit) */
 kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms);
 /* Without waiting. @thread any */
 void op_start(struct cluster *c, struct op *op, int64_t timeout_ms);

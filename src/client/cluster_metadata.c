@@ -148,6 +148,18 @@ static bool is_final(kafka_err_t err)
            err == KERR_INVALID_REPLICATION_FACTOR || err == KERR_UNKNOWN_TOPIC_ID;
 }
 
+static void tell_failure(struct cluster *c, const char *topic, int32_t partition, int32_t known,
+                         kafka_err_t err, int64_t wait_ms)
+{
+    char why[500];
+    if (known >= 0)
+        client_fail(err, "topic %s has %d partitions, but not partition %d, within %lld ms", topic,
+                    known, partition, (long long)wait_ms);
+    else
+        client_fail(err, "topic %s: %s (%s) within %lld ms%s", topic, kafka_err_text(err),
+                    kafka_err_name(err), (long long)wait_ms, cluster_why(c, why, sizeof why));
+}
+
 kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t partition,
                                int64_t wait_ms, int32_t *count)
 {
@@ -176,7 +188,11 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     }
     if (err == KAFKA_OK && count)
         *count = t->partitions_n;
+    int32_t known = t ? t->partitions_n : 0;
+    bool some = t && t->err == KAFKA_OK;
     pthread_mutex_unlock(&c->lock);
+    if (err != KAFKA_OK && err != KAFKA_ERR_WAKEUP)
+        tell_failure(c, topic, partition, some ? known : -1, err, wait_ms);
     return err;
 }
 
@@ -282,12 +298,22 @@ static bool take_partitions(struct topic_meta *t, const struct metadata_response
     return !leaderless;
 }
 
+/* A topic that is being created has errors at first; one that lasts is told, once. */
+static void tell_topic_error(struct topic_meta *t)
+{
+    enum { PATIENCE = 5 };
+    t->errors = t->err == KAFKA_OK ? 0 : t->errors + 1;
+    if (t->errors == (t->create ? PATIENCE : 1))
+        client_log(2, "topic %s: %s (%s)", t->name, kafka_err_text(t->err), kafka_err_name(t->err));
+}
+
 /* true when all topics asked for are known and have their leaders. *more: others wait to be. */
 static bool take_topics(struct cluster *c, const struct metadata_response *m, bool *more)
 {
     bool complete = true;
     pthread_mutex_lock(&c->lock);
     c->controller = m->controller_id;
+    c->failure[0] = 0;
     for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n))
         container_of(n, struct topic_meta, hnode)->listed = false;
     for (int32_t i = 0; i < m->topics.n; i++) {
@@ -303,6 +329,7 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         t->answered = t->listed = true;
         t->internal = from->is_internal;
         t->err = from->error_code;
+        tell_topic_error(t);
         if (t->err == KAFKA_OK)
             complete &= take_partitions(t, from);
         else

@@ -19,12 +19,15 @@ struct node {
     int in_flight;
     int failures; /* in a row */
     int64_t retry_at_ms;
+    bool answered;   /* ever */
+    int64_t told_ms; /* its failures went to the log */
 };
 
 struct topic_meta {
     struct hnode hnode; /* cluster.topics, by name */
     char *name;
     bool create, internal;
+    int errors;      /* in a row */
     bool listed;     /* in the last answer about all topics */
     kafka_err_t err; /* KAFKA_OK when known */
     bool asked;      /* some request named it */
@@ -61,6 +64,7 @@ struct cluster {
     pthread_cond_t changed;
     struct hmap topics;
     int32_t controller;
+    char failure[400];   /* the last of a connection, until metadata comes */
     bool refresh_wanted; /* a task is on its way */
     unsigned interrupts;
     bool follow_all, all_listed; /* wanted; some answer listed all since */

@@ -362,19 +362,26 @@ kafka_err_t kafka_consumer_resume(kafka_consumer_t *c, const char *topic, int32_
 kafka_err_t kafka_consumer_position(kafka_consumer_t *c, const char *topic, int32_t partition,
                                     int64_t timeout_ms, int64_t *offset)
 {
+    char why[500];
     int64_t deadline = client_deadline(timeout_ms);
     kafka_err_t err = KAFKA_OK;
     pthread_mutex_lock(&c->lock);
     struct cpart *p = consumer_find_part(c, topic, partition);
     while (p && p->state != CPART_FETCH && err == KAFKA_OK) {
-        err = c->error;
+        err = c->woken ? KAFKA_ERR_WAKEUP : c->error;
+        c->woken = false;
         if (err == KAFKA_OK && !client_cond_wait(&c->news, &c->lock, deadline))
             err = KAFKA_ERR_TIMED_OUT;
     }
     if (!p)
-        err = KAFKA_ERR_STATE;
+        err = client_fail(KAFKA_ERR_STATE, "%s-%d is not assigned", topic, partition);
     else if (err == KAFKA_OK)
         *offset = p->position;
+    else if (err == KAFKA_ERR_TIMED_OUT)
+        client_fail(err, "%s-%d: no position within %lld ms%s", topic, partition,
+                    (long long)timeout_ms, cluster_why(c->cluster, why, sizeof why));
+    else if (err != KAFKA_ERR_WAKEUP)
+        client_fail(err, "%s", c->error_text);
     pthread_mutex_unlock(&c->lock);
     return err;
 }

@@ -1,6 +1,7 @@
 /* op.c - one request retried until its outcome is final. See cluster.h. */
 #include <errno.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "client/cluster_private.h"
@@ -193,6 +194,17 @@ static void interrupt(void *arg)
         finish(op, KAFKA_ERR_WAKEUP);
 }
 
+static void tell_failure(const struct op *op, int64_t timeout_ms)
+{
+    char why[500], limit[48] = "";
+    const struct api_desc *api = api_find(op->api_key);
+    if (timeout_ms >= 0 && kafka_err_is_retriable(op->result))
+        snprintf(limit, sizeof limit, " within %lld ms", (long long)timeout_ms);
+    client_fail(op->result, "%s: %s (%s)%s%s", api ? api->name : "request",
+                kafka_err_text(op->result), kafka_err_name(op->result), limit,
+                cluster_why(op->cluster, why, sizeof why));
+}
+
 kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms)
 {
     bool interrupted = false;
@@ -209,5 +221,7 @@ kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms)
     pthread_mutex_unlock(&c->lock);
     if (interrupted)
         cluster_call(c, interrupt, op);
+    if (op->result != KAFKA_OK)
+        tell_failure(op, timeout_ms);
     return op->result;
 }

@@ -83,6 +83,16 @@ static void give_up(kafka_producer_t *p, struct pbatch *b)
     queue_place(p, q);
 }
 
+static void complete_overdue(kafka_producer_t *p, struct pbatch *b)
+{
+    char text[900], why[500];
+    snprintf(text, sizeof text,
+             "topic %s, partition %d: not delivered within delivery.timeout.ms=%lld%s",
+             b->queue->topic->name, b->queue->partition, (long long)p->delivery_timeout_ms,
+             cluster_why(p->cluster, why, sizeof why));
+    outcome_complete(p, b, KAFKA_ERR_TIMED_OUT, text, -1, -1, NULL);
+}
+
 /* The oldest batches come first; those in flight have their request's own limit. */
 void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
 {
@@ -102,8 +112,7 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
     }
     pthread_mutex_unlock(&p->lock);
     while (!list_empty(&overdue))
-        outcome_complete(p, list_entry(overdue.next, struct pbatch, link), KAFKA_ERR_TIMED_OUT,
-                         "delivery.timeout.ms is over.", -1, -1, NULL);
+        complete_overdue(p, list_entry(overdue.next, struct pbatch, link));
 }
 
 void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
@@ -193,6 +202,16 @@ static void fail(kafka_producer_t *p, struct pbatch *b, kafka_err_t err,
     outcome_complete(p, b, p->stopped ? KAFKA_ERR_CLOSED : err, has_words ? said : NULL, -1, -1, r);
 }
 
+/* In flight when its time ended. */
+static void fail_overdue(kafka_producer_t *p, struct pbatch *b)
+{
+    pthread_mutex_lock(&p->lock);
+    if (b->has_sequence)
+        idempotence_lost(p, b->queue);
+    pthread_mutex_unlock(&p->lock);
+    complete_overdue(p, b);
+}
+
 static const struct produce_response_partition_response *
 find_result(const struct produce_response *m, const struct pbatch *b)
 {
@@ -220,6 +239,9 @@ void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
         outcome_complete(p, b, KAFKA_OK, NULL, -1, -1, NULL);
     else if (worth_sending_again(p, b, err))
         send_again(p, b, err);
+    else if (is_unclear(err) && expired(p, b, executor_now_ms(cluster_executor(p->cluster))) &&
+             !p->stopped)
+        fail_overdue(p, b);
     else
         fail(p, b, err, r);
 }

@@ -139,22 +139,43 @@ kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t
     return p;
 }
 
+static kafka_err_t check_open(const kafka_producer_t *p)
+{
+    if (p->closing)
+        return client_fail(KAFKA_ERR_CLOSED, "the producer is being closed");
+    return p->fatal == KAFKA_OK
+               ? KAFKA_OK
+               : client_fail(p->fatal, "the producer cannot go on: %s (%s): make a new one",
+                             kafka_err_text(p->fatal), kafka_err_name(p->fatal));
+}
+
 /* Waits for room in buffer.memory; not on the background thread, which alone could make some. Lock
  * held. */
-static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, int64_t begun_ms)
+static kafka_err_t buffer_is_full(kafka_producer_t *p, const char *topic)
+{
+    char why[500];
+    return client_fail(KAFKA_ERR_QUEUE_FULL,
+                       "topic %s: buffer.memory=%zu is used up, and no room came within "
+                       "max.block.ms=%lld%s",
+                       topic, p->buffer_memory, (long long)p->max_block_ms,
+                       cluster_why(p->cluster, why, sizeof why));
+}
+
+static kafka_err_t wait_for_room(kafka_producer_t *p, size_t size, const char *topic,
+                                 int64_t begun_ms)
 {
     int64_t deadline = begun_ms + p->max_block_ms;
     while (p->memory_used + size > p->buffer_memory && !p->closing && !p->fatal) {
         if (executor_on_thread(cluster_executor(p->cluster)))
-            return KAFKA_ERR_QUEUE_FULL;
+            return buffer_is_full(p, topic);
         p->memory_waiters++;
         sender_wake(p);
         bool in_time = client_cond_wait(&p->room, &p->lock, deadline);
         p->memory_waiters--;
         if (!in_time && p->memory_used + size > p->buffer_memory)
-            return KAFKA_ERR_QUEUE_FULL;
+            return buffer_is_full(p, topic);
     }
-    return p->closing ? KAFKA_ERR_CLOSED : p->fatal;
+    return check_open(p);
 }
 
 /* The record's topic, if metadata has it and the partition. Lock held. */
@@ -175,8 +196,12 @@ static kafka_err_t await_topic(kafka_producer_t *p, const kafka_record_t *r, str
     kafka_err_t err =
         cluster_wait_topic(p->cluster, r->topic, least, may_wait ? p->max_block_ms : 0, &count);
     pthread_mutex_lock(&p->lock);
-    if (err != KAFKA_OK)
-        return err;
+    if (err != KAFKA_OK) {
+        char line[512];
+        snprintf(line, sizeof line, "%s (max.block.ms=%lld)", kafka_last_error(),
+                 (long long)p->max_block_ms);
+        return client_fail(err, "%s", line);
+    }
     struct ptopic *t = producer_topic(p, r->topic, count);
     if (!t)
         return KAFKA_ERR_NO_MEMORY;
@@ -210,22 +235,27 @@ static kafka_err_t send_locked(kafka_producer_t *p, const kafka_record_t *r, siz
     struct ptopic *t = known_topic(p, r);
     bool room = p->memory_used + size <= p->buffer_memory;
     int64_t begun_ms = t && room ? 0 : client_now_ms();
-    kafka_err_t err = p->closing ? KAFKA_ERR_CLOSED : p->fatal;
+    kafka_err_t err = check_open(p);
     if (err == KAFKA_OK && !t)
         err = await_topic(p, r, &t);
     if (err == KAFKA_OK)
-        err = wait_for_room(p, size, begun_ms);
+        err = wait_for_room(p, size, r->topic, begun_ms);
     return err == KAFKA_OK ? append(p, t, r, size, timestamp, thunk) : err;
 }
 
 kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
                                 void *arg)
 {
-    if (r->value_len > INT32_MAX || r->key_len > INT32_MAX || r->partition < KAFKA_PARTITION_ANY)
-        return KAFKA_ERR_INVALID_ARG;
+    if (!r->topic || r->value_len > INT32_MAX || r->key_len > INT32_MAX ||
+        r->partition < KAFKA_PARTITION_ANY)
+        return client_fail(KAFKA_ERR_INVALID_ARG, "topic %s, partition %d: no legal record",
+                           r->topic ? r->topic : "(none)", r->partition);
     size_t size = accumulator_record_size(r);
     if (size + BATCH_HEAD > p->max_request_size || size > p->buffer_memory)
-        return KERR_MESSAGE_TOO_LARGE;
+        return client_fail(KERR_MESSAGE_TOO_LARGE,
+                           "topic %s: a record may take %zu bytes, more than max.request.size=%zu "
+                           "or buffer.memory=%zu",
+                           r->topic, size + BATCH_HEAD, p->max_request_size, p->buffer_memory);
     int64_t timestamp = r->timestamp >= 0 ? r->timestamp : clock_wall_ms(clock_real());
     pthread_mutex_lock(&p->lock);
     kafka_err_t err = send_locked(p, r, size, timestamp, (struct thunk){cb, arg, timestamp});
@@ -295,7 +325,11 @@ kafka_err_t kafka_producer_flush(kafka_producer_t *p, int64_t timeout_ms)
             err = unfinished(p, last) ? KAFKA_ERR_TIMED_OUT : KAFKA_OK;
     p->flushing--;
     pthread_mutex_unlock(&p->lock);
-    return err;
+    char why[500];
+    return err == KAFKA_OK
+               ? err
+               : client_fail(err, "flush: records are under way after %lld ms%s",
+                             (long long)timeout_ms, cluster_why(p->cluster, why, sizeof why));
 }
 
 kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const char *topic, int32_t *count)

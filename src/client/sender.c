@@ -123,6 +123,18 @@ static bool fill_request(struct produce_send *s, struct arena *a, struct produce
     return true;
 }
 
+/* Of the answer: not longer than the batches may live. */
+static int64_t answer_timeout(const struct produce_send *s)
+{
+    int64_t now = executor_now_ms(cluster_executor(s->p->cluster));
+    int64_t timeout = cluster_request_timeout(s->p->cluster);
+    for (int i = 0; i < s->n; i++) {
+        int64_t left = s->batches[i]->created_ms + s->p->delivery_timeout_ms - now;
+        timeout = left < timeout ? left : timeout;
+    }
+    return timeout > 0 ? timeout : 1;
+}
+
 /* Versions below 3 carry old message formats, which this producer does not write. 0 or -errno. */
 static int send_off(struct produce_send *s, struct node *n)
 {
@@ -137,7 +149,7 @@ static int send_off(struct produce_send *s, struct node *n)
         rc = -ENOMEM;
     if (rc == 0)
         rc = node_send(n, API_PRODUCE, p->batch_options.codec == CODEC_ZSTD ? 7 : 3, -1, &req,
-                       cluster_request_timeout(p->cluster), p->acks != 0, on_produced, s);
+                       answer_timeout(s), p->acks != 0, on_produced, s);
     arena_free(&a);
     return rc;
 }

@@ -290,7 +290,7 @@ static void do_metadata(struct mock_request *r, const void *request, void *respo
     for (int i = 0; i < m->nodes; i++) {
         out->brokers.v[i].node_id = i;
         out->brokers.v[i].host = STR_LIT("127.0.0.1");
-        out->brokers.v[i].port = m->ports[i];
+        out->brokers.v[i].port = m->told_ports[i];
     }
     out->controller_id = 0;
     out->cluster_id = STR_LIT("mock");

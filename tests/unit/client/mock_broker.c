@@ -219,7 +219,7 @@ static void listen_on(struct mock *m, int node)
     assert_int_equal(listen(fd, 64), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
     m->listeners[node] = fd;
-    m->ports[node] = ntohs(a.sin_port);
+    m->ports[node] = m->told_ports[node] = ntohs(a.sin_port);
 }
 
 struct mock *mock_start(int nodes)
@@ -261,6 +261,18 @@ void mock_stop(struct mock *m)
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
     free(m);
+}
+
+void mock_advertise(struct mock *m, int node, int port)
+{
+    pthread_mutex_lock(&m->lock);
+    m->told_ports[node] = port;
+    pthread_mutex_unlock(&m->lock);
+}
+
+int mock_port(struct mock *m, int node)
+{
+    return m->ports[node];
 }
 
 const char *mock_servers(struct mock *m)

@@ -33,6 +33,10 @@ struct mock;
 struct mock *mock_start(int nodes); /* ids 0.. */
 void mock_stop(struct mock *m);
 const char *mock_servers(struct mock *m); /* node 0's address; borrowed */
+/* Metadata and FindCoordinator give this port for the node, as a proxy's; mock_port is the real
+ * one. */
+void mock_advertise(struct mock *m, int node, int port);
+int mock_port(struct mock *m, int node);
 void mock_topic(struct mock *m, const char *name, int partitions);
 void mock_delete_topic(struct mock *m, const char *name);
 /* Topics that Metadata asks for are made with one partition when it allows that. */

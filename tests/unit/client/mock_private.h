@@ -7,7 +7,7 @@
 
 #include "client/mock_broker.h"
 
-enum { MOCK_NODES = 4, MOCK_CONNS = 64, MOCK_STEPS = 64, MOCK_TOPICS = 16, MOCK_PRODUCERS = 16 };
+enum { MOCK_NODES = 4, MOCK_CONNS = 64, MOCK_STEPS = 64, MOCK_TOPICS = 16, MOCK_PRODUCERS = 1024 };
 enum { MOCK_LAST = 5 };
 
 struct mock_producer {
@@ -83,7 +83,7 @@ struct mock {
     pthread_cond_t changed;
     int wake; /* eventfd */
     bool stopping;
-    int nodes, listeners[MOCK_NODES], ports[MOCK_NODES];
+    int nodes, listeners[MOCK_NODES], ports[MOCK_NODES], told_ports[MOCK_NODES];
     char servers[64];
     struct mock_conn *conns[MOCK_CONNS];
     int conns_n;
