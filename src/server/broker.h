@@ -4,9 +4,9 @@
  * START    config -> log dirs' meta -> store (embedded or ZooKeeper) -> cluster id, broker id ->
  *          load logs -> replica manager -> bind listeners -> register -> controller -> first
  *          metadata -> accept -> "started".
- * STOP     stop accepting, finish requests -> scheduler -> controller -> replicas -> logs with the
- *          clean mark -> store -> "shut down completed". (A controlled shutdown comes first in a
- *          cluster.)
+ * STOP     on ZooKeeper first: the controller has others lead. Then: stop accepting, finish
+ *          requests -> scheduler -> controller -> replicas -> logs with the clean mark -> store ->
+ *          "shut down completed".
  * THREADS  start, stop: one thread, not one of the broker's. Everything else: any. */
 #ifndef SERVER_BROKER_H
 #define SERVER_BROKER_H

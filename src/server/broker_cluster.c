@@ -103,7 +103,7 @@ void broker_stop_fetchers(struct broker *b)
 
 /* ---- what is asked of the controller ---- */
 
-static struct controller_link *link_to_controller(struct broker *b)
+struct controller_link *broker_link_to_controller(struct broker *b)
 {
     struct executor *ex = uv_executor_ex(b->background);
     char client_id[16];
@@ -121,7 +121,7 @@ static struct controller_link *link_to_controller(struct broker *b)
 
 static bool make_isr_manager(struct broker *b)
 {
-    b->isr_link = link_to_controller(b);
+    b->isr_link = broker_link_to_controller(b);
     struct isr_manager_options o = {.broker_id = b->id,
                                     .ibp = broker_ibp(b),
                                     .link = b->isr_link,
@@ -142,7 +142,7 @@ int broker_make_ties(struct broker *b, char *err, size_t err_n)
     b->metadata = metadata_cache_new();
     bool made = b->metadata && make_fetchers(b) && make_isr_manager(b);
     if (made && ibp_has_producer_id_blocks(broker_ibp(b)))
-        made = (b->producer_id_link = link_to_controller(b)) != NULL;
+        made = (b->producer_id_link = broker_link_to_controller(b)) != NULL;
     if (made)
         return 0;
     snprintf(err, err_n, "cannot make the replica fetchers: out of memory");

@@ -11,6 +11,7 @@
 #include "protocol/ibp.h"
 
 struct broker;
+struct controller_link;
 struct isr_writer;
 
 /* inter.broker.protocol.version */
@@ -26,6 +27,11 @@ struct isr_writer *broker_isr_writer(struct broker *b);
 /* A block of producer ids: from the controller, or at older levels from the store (producer_ids.h).
  */
 int broker_allocate_producer_ids(void *broker, producer_ids_cb cb, void *cb_arg);
+/* Its requests run on the background executor. Returns owned; NULL without memory. */
+struct controller_link *broker_link_to_controller(struct broker *b);
+/* Others are to lead what this broker leads, as far as they can. Before it is taken down. @blocks
+ */
+void broker_seek_relief(struct broker *b);
 /* leader.imbalance.check.interval.seconds, or 0 when leaders are not balanced. */
 int64_t broker_rebalance_ms(const struct broker *b);
 /* Tells the controller that a log dir of this broker failed. @thread any */

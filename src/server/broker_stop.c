@@ -183,6 +183,7 @@ void broker_stop(struct broker *b)
     char component[32];
     snprintf(component, sizeof(component), "KafkaServer id=%d", b->id);
     say_info(component, "shutting down");
+    broker_seek_relief(b);
     broker_take_down(b);
     say_info(component, "shut down completed");
 }

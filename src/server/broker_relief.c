@@ -1,0 +1,96 @@
+/* broker_relief.c - the controlled shutdown of this broker: its part of it, while all else still
+ * works. What is asked and when is in relief.c. */
+#include "base/logline.h"
+#include "server/broker_cluster.h"
+#include "server/broker_private.h"
+#include "server/relief.h"
+
+struct leaving {
+    struct broker *b;
+    struct relief relief;
+    struct controller_link *link;
+    struct task task;
+    bool over, relieved; /* under the broker's lock */
+};
+
+static bool controller_known(void *arg)
+{
+    const struct leaving *l = arg;
+    const struct metadata_snapshot *s = metadata_acquire(l->b->metadata);
+    bool known = metadata_controller(s) >= 0;
+    metadata_release(s);
+    return known;
+}
+
+static void send_request(void *arg, struct controller_request *r)
+{
+    struct leaving *l = arg;
+    controller_link_send(l->link, r);
+}
+
+/* Behind what is under way: the link must not go from inside its own callback. */
+static void close_link(struct task *task)
+{
+    struct leaving *l = container_of(task, struct leaving, task);
+    struct broker *b = l->b;
+    controller_link_close(l->link);
+    pthread_mutex_lock(&b->lock);
+    l->over = true;
+    pthread_cond_broadcast(&b->cond);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void done(void *arg, bool relieved)
+{
+    struct leaving *l = arg;
+    l->relieved = relieved;
+    task_init(&l->task, close_link);
+    executor_post(uv_executor_ex(l->b->background), &l->task);
+}
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void begin(struct task *task)
+{
+    struct leaving *l = container_of(task, struct leaving, task);
+    const struct broker *b = l->b;
+    const struct config *c = b->config;
+    int64_t pause = config_int(c, "controlled.shutdown.retry.backoff.ms");
+    l->link = broker_link_to_controller(l->b);
+    struct relief_options o = {
+        .ex = uv_executor_ex(b->background),
+        .broker_id = b->id,
+        .broker_epoch = broker_registrar_epoch(b->registrar),
+        .version = broker_ibp(b) >= IBP(2, 4, 1) ? 3 : 2,
+        .attempts = (int)config_int(c, "controlled.shutdown.max.retries"),
+        .pause_ms = pause,
+        .limit_ms = shorter(config_int(c, "controller.socket.timeout.ms"), 2 * pause + 1000),
+        .controller_known = controller_known,
+        .send = send_request,
+        .done = done,
+        .arg = l};
+    if (l->link)
+        relief_ask(&l->relief, &o);
+    else
+        done(l, false);
+}
+
+void broker_seek_relief(struct broker *b)
+{
+    if (!broker_on_zookeeper(b) || !config_bool(b->config, "controlled.shutdown.enable") || b->dead)
+        return;
+    struct leaving l = {.b = b};
+    int64_t start = clock_mono_ms(b->clock);
+    task_init(&l.task, begin);
+    executor_post(uv_executor_ex(b->background), &l.task);
+    pthread_mutex_lock(&b->lock);
+    while (!l.over)
+        pthread_cond_wait(&b->cond, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+    if (l.relieved)
+        say_info("ControlledShutdown", "relieved of all partitions in %lld ms",
+                 (long long)(clock_mono_ms(b->clock) - start));
+}
