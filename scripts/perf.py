@@ -58,7 +58,12 @@ class Broker:
         self.start_ms = (time.monotonic() - begin) * 1000
         self.drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=self.log)
 
+    def running(self):
+        return self.process.poll() is None
+
     def stop(self):
+        if not self.running():
+            return
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
         self.drain.wait(10)
@@ -68,6 +73,9 @@ class Broker:
 class Peer:
     def __init__(self, address, pid):
         self.address, self.pid, self.start_ms = address, pid, None
+
+    def running(self):
+        return True
 
     def stop(self):
         pass
@@ -161,6 +169,57 @@ def partitions(n):
     return work
 
 
+def bench_groups(run, *argv):
+    """One run of tests/bench/bench_groups.c, with the broker's CPU seconds meanwhile."""
+    before = cpu_seconds(run.target.pid)
+    out = run.tool("tests/bench_groups", run.target.address.rsplit(":", 1)[1], *map(str, argv))
+    return {**json.loads(out), "cpu_s": cpu_seconds(run.target.pid) - before}
+
+
+def group_rebalance(n):
+    """A generation of n members that all come back at once; and the first one, which waits for
+    group.initial.rebalance.delay.ms by its nature."""
+    def work(run, size):
+        run.topic("bench-groups", 4)
+        got = bench_groups(run, "rebalance", n)
+        return {"members": n, "rebalance_ms": got["again_ms"], "first_generation_ms": got["first_ms"], "cpu_s": got["cpu_s"]}
+    return work
+
+
+def group_consumers(n):
+    """The protocol of KIP-848: n members join and settle, heartbeats at once after each other."""
+    def work(run, size):
+        run.topic("bench-groups", n)
+        return bench_groups(run, "consumers", n)
+    return work
+
+
+def group_commits(run, size):
+    run.topic("bench-groups", 4)
+    got = bench_groups(run, "commits", 10, 16)
+    return {"records_s": got["commits"] / got["seconds"], "cpu_us_per_commit": got["cpu_s"] / got["commits"] * 1e6}
+
+
+def groups_load(run, size):
+    """10,000 groups with 10 offsets each: what they take in memory, and until they are back after a restart."""
+    run.topic("bench-groups", 16)
+    bench_groups(run, "loaded")
+    empty = status_mb(run.target.pid, "VmRSS")
+    got = bench_groups(run, "fill", 10000, 10)
+    full = status_mb(run.target.pid, "VmRSS")
+    if isinstance(run.target, Peer):
+        return {"groups_mb": full - empty, "fill_ms": got["fill_ms"]}
+    run.target.stop()
+    again = Broker(run.args.bin, run.target.folder)
+    run.target, first = again, run.target
+    loaded = bench_groups(run, "loaded")
+    again.stop()
+    run.target = first
+    if loaded["groups"] < 10000:
+        raise SystemExit(f"only {loaded['groups']} groups came back")
+    return {"groups_mb": full - empty, "fill_ms": got["fill_ms"], "load_ms": loaded["load_ms"], "restart_ms": again.start_ms}
+
+
 WORKLOADS = [  # name, function, in --quick, floor it is set against
     ("produce-acks1-1k", produce_acks1, True, "produce"),
     ("fetch-cached-1k", fetch_cached, True, "fetch"),
@@ -170,6 +229,13 @@ WORKLOADS = [  # name, function, in --quick, floor it is set against
     ("e2e-latency", e2e_latency, True, None),
     ("partitions-1000", partitions(1000), False, "produce"),
     ("partitions-10000", partitions(10000), False, "produce"),
+    ("group-rebalance-3", group_rebalance(3), False, None),
+    ("group-rebalance-100", group_rebalance(100), False, None),
+    ("group-rebalance-1000", group_rebalance(1000), False, None),
+    ("group-consumers-100", group_consumers(100), False, None),
+    ("group-consumers-1000", group_consumers(1000), False, None),
+    ("group-commits", group_commits, False, None),
+    ("groups-load-10000", groups_load, False, None),
 ]
 
 
@@ -193,6 +259,17 @@ def floor(args, kind, folder, mb):
 
 def cell(v, digits=2):
     return "-" if v is None else f"{v:,.{digits}f}"
+
+
+OTHERS = ("members", "rebalance_ms", "first_generation_ms", "join_ms", "settled_ms", "cpu_us_per_commit", "groups_mb", "load_ms", "restart_ms")
+
+
+def print_others(rows):
+    """What a few workloads measure beside the columns of the table."""
+    for r in rows:
+        found = [f"{k} {cell(r[k])}" for k in OTHERS if r.get(k) is not None]
+        if found:
+            print(f"{r['workload']}: {', '.join(found)}")
 
 
 def print_table(rows):
@@ -239,8 +316,9 @@ def main():
                 target = Broker(args.bin, sub) if side == "own" else Peer(args.peer, args.peer_pid)
                 idle = status_mb(target.pid, "VmRSS")
                 got = work(Run(args, target), size)
-                if got is not None:
+                if got is not None and target.running():
                     got["rss_mb"] = status_mb(target.pid, "VmHWM")
+                if got is not None:
                     got["idle_rss_mb"], got["start_ms"] = idle, target.start_ms
                 target.stop()
                 shutil.rmtree(sub)
@@ -262,6 +340,7 @@ def main():
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print_table(rows)
+    print_others(rows)
     own = [r for r in rows if r.get("start_ms")]
     if own:
         print(f"\nexec to 'started': {min(r['start_ms'] for r in own):.0f} ms; idle RSS: {min(r['idle_rss_mb'] for r in own):.1f} MB")

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/logline.h"
 #include "coordinator/cgroup_private.h"
 
 static const unsigned member_moves[] = {
@@ -17,7 +18,11 @@ static const unsigned member_moves[] = {
 /* The only writer of a member's state after it was made or loaded. */
 static void set_state(struct cmember *m, enum cmember_state to)
 {
-    assert(m->state == CMEMBER_UNKNOWN || member_moves[m->state] & 1u << to);
+    bool legal = m->state == CMEMBER_UNKNOWN || member_moves[m->state] & 1u << to;
+    if (!legal)
+        say_error(GROUP_TAG, "consumer group %.*s: member %.*s: an illegal move from %d to %d",
+                  STR_ARG(m->cg->g->id), STR_ARG(m->id), (int)m->state, (int)to);
+    assert(legal);
     m->state = to;
 }
 

@@ -475,7 +475,7 @@ static void offsets_that_are_read_do_not_expire(void **state)
     group_shard_start(b->shard);
     b->config.retention_ms = 1000000;
     BEAT(b, .member = "A", .names = "t");
-    COMMIT(b, .version = 9, .member = "A", .generation = 1, .offset = 1, .topic = "t");
+    call_free(COMMIT(b, .version = 9, .member = "A", .generation = 1, .offset = 1, .topic = "t"));
     call_free(COMMIT(b, .version = 9, .member = "A", .generation = 1, .offset = 2, .topic = "u"));
     for (int i = 0; i < 60; i++) {
         BEAT(b, .member = "A", .epoch = 1);
