@@ -56,6 +56,9 @@ static const char *check_members(const struct cgroup *cg)
         const char *wrong = check_member(cg, m, &owned);
         if (wrong)
             return wrong;
+        if (l->prev != &cg->member_list &&
+            java_cmp(list_entry(l->prev, struct cmember, link)->id, m->id) >= 0)
+            return "members out of order";
         n++;
         statics += !str_is_null(m->instance);
         classic += m->classic;

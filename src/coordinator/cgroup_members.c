@@ -262,6 +262,15 @@ static void cmember_free(struct cmember *m)
     free(m);
 }
 
+/* In order of id, which the assignors want; ids are mostly random. */
+static void enlist(struct cgroup *cg, struct cmember *m)
+{
+    struct list *at = cg->member_list.prev;
+    while (at != &cg->member_list && java_cmp(list_entry(at, struct cmember, link)->id, m->id) > 0)
+        at = at->prev;
+    list_push_front(at, &m->link); /* behind it */
+}
+
 static int put(struct cgroup *cg, struct cmember *m)
 {
     if (hmap_put(&cg->members, &m->by_id, hash_str(m->id)) != 0)
@@ -271,7 +280,7 @@ static int put(struct cgroup *cg, struct cmember *m)
         hmap_remove(&cg->members, &m->by_id);
         return -ENOMEM;
     }
-    list_push_back(&cg->member_list, &m->link);
+    enlist(cg, m);
     return 0;
 }
 
@@ -418,6 +427,8 @@ struct cmember *cgroup_replace(struct cgroup *cg, struct cmember *old, struct st
     free((void *)old->id.p);
     old->id = copy;
     old->epoch = old->previous_epoch = 0;
+    list_remove(&old->link);
+    enlist(cg, old);
     if (hmap_put(&cg->members, &old->by_id, hash_str(old->id)) == 0)
         return old;
     /* A map that had this member has room for it. */

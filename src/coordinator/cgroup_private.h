@@ -32,7 +32,7 @@ enum cmember_state { /* as the record has it */
 
 struct cmember {
     struct hnode by_id, by_instance;
-    struct list link; /* in order of joining */
+    struct list link; /* in order of id, as Java has it */
     struct cgroup *cg;
     /* Owned; null when there is none. */
     struct str id, instance, rack, client_id, client_host, assignor, regex;

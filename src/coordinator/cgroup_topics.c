@@ -251,15 +251,10 @@ const struct assignor *cgroup_assignor(const struct cgroup *cg)
     return best;
 }
 
-static int order_members(const void *a, const void *b)
-{
-    return java_cmp((*(struct cmember *const *)a)->id, (*(struct cmember *const *)b)->id);
-}
-
 struct assigning {
     struct assign_spec spec;
-    struct cmember **order;
-    int *all; /* 0 .. topics - 1, for those that read them all */
+    struct cmember **order; /* by id */
+    int *all;               /* 0 .. topics - 1, for those that read them all */
     struct arena arena;
 };
 
@@ -311,7 +306,6 @@ static int fill_spec(struct assigning *x, const struct cgroup *cg)
         x->all[t] = t;
     list_each (l, &cg->member_list)
         x->order[i++] = list_entry(l, struct cmember, link);
-    qsort(x->order, n, sizeof(*x->order), order_members);
     for (i = 0; i < (int)n && !rc; i++) {
         struct assign_member *to = &x->spec.members[i];
         *to = (struct assign_member){.id = x->order[i]->id,
