@@ -2,6 +2,7 @@
 #ifndef TESTS_LOG_VECTORS_H
 #define TESTS_LOG_VECTORS_H
 
+#include "project_paths.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "project_paths.h"
 #include "protocol/api.h"
 #include "unit.h"
 

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "project_paths.h"
 #include "protocol/record_v2.h"
 #include "protocol/records_convert.h"
 #include "records_util.h"

@@ -1,4 +1,5 @@
 /* Loading server.properties: values, priorities, refusals, unknown keys. */
+#include "project_paths.h"
 #include "unit.h"
 
 #include <errno.h>
