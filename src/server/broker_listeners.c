@@ -209,7 +209,8 @@ int broker_bind_listeners(struct broker *b, char *err, size_t err_n)
                  "machine",
                  failed->name, failed->host, failed->port, strerror(-rc));
     else if (rc)
-        snprintf(err, err_n, "cannot start the network: %s", strerror(-rc));
+        snprintf(err, err_n, "num.network.threads=%lld: cannot start the network: %s",
+                 (long long)config_int(c, "num.network.threads"), strerror(-rc));
     config_unref(c);
     return rc;
 }

@@ -31,6 +31,7 @@ struct broker {
     struct uv_executor *controller_ex;    /* the controller alone */
     struct remote_peers controller_peers; /* on it */
     struct workers *workers;
+    struct workers *background_workers; /* upkeep's */
     struct dynamic_config *dynamic;     /* settings in force */
     struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct store *store;

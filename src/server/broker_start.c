@@ -54,16 +54,28 @@ int broker_check_supported(const struct config *c, char *err, size_t err_n)
 
 /* ---- threads ---- */
 
+static int start_pool(struct broker *b, const char *name, const char *key, struct workers **out,
+                      char *err, size_t err_n)
+{
+    int64_t n = config_int(b->config, key);
+    int rc = workers_start(name, (int)n, out);
+    if (rc)
+        snprintf(err, err_n, "%s: cannot start %lld threads: %s", key, (long long)n, strerror(-rc));
+    return rc;
+}
+
 static int start_threads(struct broker *b, char *err, size_t err_n)
 {
     int rc = uv_executor_start("background", &b->background);
     if (!rc)
         rc = uv_executor_start("controller", &b->controller_ex);
     if (!rc)
-        rc = workers_start("worker", (int)config_int(b->config, "num.io.threads"), &b->workers);
+        rc = start_pool(b, "worker", "num.io.threads", &b->workers, err, err_n);
+    if (!rc)
+        rc = start_pool(b, "upkeep", "background.threads", &b->background_workers, err, err_n);
     if (!rc)
         rc = control_queue_new(b->workers, &b->config_queue);
-    return rc ? fail(err, err_n, rc, "cannot start threads") : 0;
+    return rc && !*err ? fail(err, err_n, rc, "cannot start threads") : rc;
 }
 
 /* ---- settings in the store ---- */
@@ -218,6 +230,19 @@ static int16_t default_replication(void *arg)
     return (int16_t)config_int(((struct broker *)arg)->config, "default.replication.factor");
 }
 
+/* Of Kafka 2.3; the greatest value means none. */
+static int set_default_quotas(struct broker *b)
+{
+    int64_t produce = config_int(b->config, "quota.producer.default");
+    int64_t fetch = config_int(b->config, "quota.consumer.default");
+    int rc = produce == INT64_MAX
+                 ? 0
+                 : client_quotas_set_default(b->quotas, QUOTA_PRODUCE, (double)produce);
+    if (!rc && fetch != INT64_MAX)
+        rc = client_quotas_set_default(b->quotas, QUOTA_FETCH, (double)fetch);
+    return rc;
+}
+
 static int make_admin(struct broker *b, char *err, size_t err_n)
 {
     struct topic_admin_options t = {.store = b->store,
@@ -234,6 +259,8 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
     struct rate_window window = {(int)config_int(b->config, "quota.window.num"),
                                  config_int(b->config, "quota.window.size.seconds") * 1000};
     b->quotas = client_quotas_new(window);
+    if (b->quotas && set_default_quotas(b) != 0)
+        return fail(err, err_n, -ENOMEM, "cannot make the quotas");
     int rc = b->quotas ? topic_admin_new(&t, &b->topic_admin) : -ENOMEM;
     if (!rc)
         rc = producer_ids_new(&p, &b->producer_ids);

@@ -102,6 +102,7 @@ static void stop_workers(struct broker *b)
 {
     if (b->background)
         call_on(b, b->background, stop_listening);
+    workers_stop(b->background_workers);
     workers_stop(b->workers); /* a log that is being made asks for the topic's settings */
     control_queue_free(b->control_queue);
     control_queue_free(b->config_queue);

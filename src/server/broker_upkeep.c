@@ -81,7 +81,7 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
         {DELETE_TICK_MS, DELETE_TICK_MS, do_delete},
         {lag / 2, lag / 2, do_shrink_isrs},
     };
-    int rc = upkeep_new(uv_executor_ex(b->background), b->workers, &b->upkeep);
+    int rc = upkeep_new(uv_executor_ex(b->background), b->background_workers, &b->upkeep);
     for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(*kinds); i++) {
         int64_t ms = kinds[i].interval < UPKEEP_LEAST_MS ? UPKEEP_LEAST_MS : kinds[i].interval;
         rc = upkeep_add(b->upkeep, kinds[i].delay, ms, kinds[i].work, b);

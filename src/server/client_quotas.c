@@ -86,6 +86,13 @@ int client_quotas_set(struct client_quotas *q, const struct quota_entity *e,
     return rc;
 }
 
+int client_quotas_set_default(struct client_quotas *q, enum quota_kind kind, double rate)
+{
+    int rc = quota_limits_set_default(&q->limits, kind, rate);
+    atomic_store(&q->any[kind], rc == 0);
+    return rc;
+}
+
 bool client_quotas_any(const struct client_quotas *q, enum quota_kind kind)
 {
     return atomic_load_explicit(&q->any[kind], memory_order_relaxed);
@@ -144,7 +151,7 @@ static struct counter_key key_at(enum quota_level level, struct str user, struct
     struct counter_key k = {user, client};
     if (level == QUOTA_USER_ALONE || level == QUOTA_ANY_USER)
         k.client = STR_NULL;
-    if (level == QUOTA_CLIENT_ALONE || level == QUOTA_ANY_CLIENT)
+    if (level == QUOTA_CLIENT_ALONE || level == QUOTA_ANY_CLIENT || level == QUOTA_FILE)
         k.user = STR_NULL;
     return k;
 }

@@ -18,6 +18,9 @@ struct client_quotas;
 
 /* NULL without memory. */
 struct client_quotas *client_quotas_new(struct rate_window window);
+/* A rate of each client id for which nothing else is set (quota.producer.default of Kafka 2.3). 0
+ * or -ENOMEM. Once a kind, before others use it. */
+int client_quotas_set_default(struct client_quotas *q, enum quota_kind kind, double rate);
 void client_quotas_free(struct client_quotas *q);
 
 /* Takes over what the store says of a user, a client id or both. 0 or -ENOMEM. */

@@ -70,12 +70,18 @@ static bool parse_endpoint(struct str s, struct endpoint_text *out)
     return out->port <= 65535 && host_valid(out->host);
 }
 
+/* As much of it as fits into a line that says more. */
+static struct str shown(struct str s)
+{
+    return (struct str){s.p, s.len < 200 ? s.len : 200};
+}
+
 static int endpoint_refused(const char *key, struct str s, char *err, size_t err_n)
 {
     snprintf(err, err_n,
              "Invalid value %.*s for configuration %s: must be a list of NAME://host:port "
              "with ports from 0 to 65535",
-             STR_ARG(s), key);
+             STR_ARG(shown(s)), key);
     return -EINVAL;
 }
 
@@ -110,10 +116,11 @@ static int check_protocol_map(const struct config *c, char *err, size_t err_n)
             known |= str_eqz((struct str){colon + 1, (int32_t)(pair.p + pair.len - colon - 1)},
                              protocols[i]);
         if (!known) {
-            snprintf(err, err_n,
-                     "Invalid value %s for configuration listener.security.protocol.map: must be "
-                     "a list of NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
-                     text);
+            snprintf(
+                err, err_n,
+                "Invalid value %.300s for configuration listener.security.protocol.map: must be "
+                "a list of NAME:PROTOCOL with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+                text);
             return -EINVAL;
         }
     }
@@ -147,14 +154,14 @@ static int add_listener(struct config *c, const char *key, struct str text, char
         snprintf(err, err_n,
                  "Invalid value %.*s for configuration %s: listener %.*s has no protocol in "
                  "listener.security.protocol.map",
-                 STR_ARG(text), key, STR_ARG(e.name));
+                 STR_ARG(shown(text)), key, STR_ARG(shown(e.name)));
         return -EINVAL;
     }
     if (find_listener(c, e.name)) {
         snprintf(err, err_n,
                  "Invalid value %.*s for configuration %s: each listener must have a name of its "
                  "own",
-                 STR_ARG(text), key);
+                 STR_ARG(shown(text)), key);
         return -EINVAL;
     }
     for (int i = 0; i < c->listeners_n; i++) {
@@ -163,7 +170,7 @@ static int add_listener(struct config *c, const char *key, struct str text, char
             snprintf(err, err_n,
                      "Invalid value %.*s for configuration %s: address and port are those of "
                      "listener %s",
-                     STR_ARG(text), key, l->name);
+                     STR_ARG(shown(text)), key, l->name);
             return -EINVAL;
         }
     }
@@ -180,8 +187,8 @@ static int load_bound(struct config *c, const char *key, const char *text, char 
     int n = count_elements(text);
     if (n == 0) {
         snprintf(err, err_n,
-                 "Invalid value '%s' for configuration %s: must name at least one listener", text,
-                 key);
+                 "Invalid value '%.300s' for configuration %s: must name at least one listener",
+                 text, key);
         return -EINVAL;
     }
     c->listeners = calloc((size_t)n, sizeof(*c->listeners));
@@ -219,7 +226,7 @@ static int advertise(struct listener_config *l, const char *key, struct str text
         snprintf(err, err_n,
                  "Invalid value %.*s for configuration %s: 0.0.0.0 cannot be advertised, must be "
                  "an address that clients can connect to",
-                 STR_ARG(text), key);
+                 STR_ARG(shown(text)), key);
         return -EINVAL;
     }
     l->advertised_host = host.len > 0 ? str_dup(host) : canonical_host_name();
@@ -237,9 +244,9 @@ static int load_advertised(struct config *c, const char *key, const char *text, 
             return endpoint_refused(key, s, err, err_n);
         struct listener_config *l = find_listener(c, e.name);
         if (!l || l->advertised_host) {
-            snprintf(err, err_n, "Invalid value %s for configuration %s: %s %.*s", text, key,
+            snprintf(err, err_n, "Invalid value %.300s for configuration %s: %s %.*s", text, key,
                      l ? "must name each listener once, twice is" : "listeners has no listener",
-                     STR_ARG(e.name));
+                     STR_ARG(shown(e.name)));
             return -EINVAL;
         }
         int rc = advertise(l, key, s, e.host, e.port, err, err_n);
@@ -303,7 +310,7 @@ static int set_inter_broker(struct config *c, const char *key, const char *name,
     const struct listener_config *l = find_listener(c, str_of(name));
     if (!l || !l->advertised_host) {
         snprintf(err, err_n,
-                 "Invalid value %s for configuration %s: must be the name of an advertised "
+                 "Invalid value %.300s for configuration %s: must be the name of an advertised "
                  "listener",
                  name, key);
         return -EINVAL;
@@ -319,10 +326,11 @@ static int load_inter_broker(struct config *c, char *err, size_t err_n)
         return set_inter_broker(c, "security.inter.broker.protocol",
                                 config_string(c, "security.inter.broker.protocol"), err, err_n);
     if (config_is_given(c, "security.inter.broker.protocol")) {
-        snprintf(err, err_n,
-                 "Invalid value %s for configuration inter.broker.listener.name: must not be set "
-                 "together with security.inter.broker.protocol",
-                 by_name);
+        snprintf(
+            err, err_n,
+            "Invalid value %.300s for configuration inter.broker.listener.name: must not be set "
+            "together with security.inter.broker.protocol",
+            by_name);
         return -EINVAL;
     }
     return set_inter_broker(c, "inter.broker.listener.name", by_name, err, err_n);
@@ -337,7 +345,7 @@ static int check_control_plane(struct config *c, char *err, size_t err_n)
     if (l && l->advertised_host && !same_name(str_of(name), c->inter_broker_listener))
         return 0;
     snprintf(err, err_n,
-             "Invalid value %s for configuration control.plane.listener.name: must be an "
+             "Invalid value %.300s for configuration control.plane.listener.name: must be an "
              "advertised listener other than the inter-broker listener",
              name);
     return -EINVAL;

@@ -1,7 +1,8 @@
 /* kafkad_main.c - the daemon: command line, settings, signals.
  *
  * SIGNALS  are blocked in every thread but one, which waits for them: the first SIGTERM, SIGINT or
- *          SIGHUP ends the broker cleanly, the second ends the process at once.
+ *          SIGHUP ends the broker cleanly, the second ends the process at once. SIGQUIT asks for a
+ *          few lines about what the broker is doing, as it asks a JVM.
  * EXIT     0 stopped on request; 1 start refused, broker died, or stopped at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -16,6 +17,7 @@
 #include "base/logline.h"
 #include "base/std_fds.h"
 #include "server/broker.h"
+#include "server/broker_dump.h"
 
 enum action { ACTION_RUN, ACTION_CHECK, ACTION_DOCS };
 
@@ -160,9 +162,26 @@ static int check_settings(struct config *config)
 struct stopper {
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    bool wished, died; /* under lock */
+    bool wished, died;     /* under lock, as below */
+    struct broker *broker; /* while it serves */
     sigset_t signals;
 };
+
+/* The broker is not stopped meanwhile. */
+static void dump(struct stopper *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->broker)
+        broker_dump(s->broker);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void set_broker(struct stopper *s, struct broker *b)
+{
+    pthread_mutex_lock(&s->lock);
+    s->broker = b;
+    pthread_mutex_unlock(&s->lock);
+}
 
 static void *wait_for_signals(void *arg)
 {
@@ -171,6 +190,11 @@ static void *wait_for_signals(void *arg)
         int signal;
         if (sigwait(&s->signals, &signal) != 0)
             continue;
+        if (signal == SIGQUIT) {
+            dump(s);
+            count--;
+            continue;
+        }
         if (count > 1) {
             say_warn("kafkad", "second %s: stopping at once", strsignal(signal));
             _exit(1);
@@ -203,6 +227,7 @@ static void catch_signals(struct stopper *s)
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGHUP);
+    sigaddset(&s->signals, SIGQUIT);
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, s) == 0)
         pthread_detach(thread);
@@ -242,7 +267,9 @@ static int run(struct config *config)
         return 1;
     }
     broker_on_fatal(broker, on_fatal, &stopper);
+    set_broker(&stopper, broker);
     bool died = wait_for_end(&stopper);
+    set_broker(&stopper, NULL);
     broker_stop(broker);
     return died ? 1 : 0;
 }

@@ -171,6 +171,24 @@ int quota_limits_set(struct quota_limits *l, const struct quota_entity *entity,
     return 0;
 }
 
+int quota_limits_set_default(struct quota_limits *l, enum quota_kind kind, double rate)
+{
+    const struct limit_key k = {QUOTA_FILE, STR_NULL, STR_NULL};
+    struct limit_entry *e = find(l, &k);
+    if (!e) {
+        e = entry_new(&k);
+        if (!e || hmap_put(&l->entries, &e->node, hash_key(&k)) != 0) {
+            free(e);
+            return -ENOMEM;
+        }
+        for (int i = 0; i < QUOTA_KINDS; i++)
+            e->values[i] = NAN;
+    }
+    e->values[kind] = rate;
+    l->counts[kind][QUOTA_FILE]++;
+    return 0;
+}
+
 bool quota_limits_find(const struct quota_limits *l, enum quota_kind kind, struct str user,
                        struct str client, double *limit, enum quota_level *level)
 {
@@ -183,6 +201,7 @@ bool quota_limits_find(const struct quota_limits *l, enum quota_kind kind, struc
         {QUOTA_ANY_USER, STR_NULL, STR_NULL},
         {QUOTA_CLIENT_ALONE, STR_NULL, client},
         {QUOTA_ANY_CLIENT, STR_NULL, STR_NULL},
+        {QUOTA_FILE, STR_NULL, STR_NULL},
     };
     for (int i = 0; i < QUOTA_LEVELS; i++) {
         if (l->counts[kind][i] == 0)

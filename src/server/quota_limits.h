@@ -25,6 +25,7 @@ enum quota_level {
     QUOTA_ANY_USER,
     QUOTA_CLIENT_ALONE,
     QUOTA_ANY_CLIENT,
+    QUOTA_FILE, /* of each client id, from the settings of Kafka 2.3 */
     QUOTA_LEVELS
 };
 
@@ -44,6 +45,8 @@ void quota_limits_free(struct quota_limits *l);
  * that are no quotas (SCRAM) are passed over, values that are no numbers too, with a line. 0 or
  * -ENOMEM. */
 int quota_limits_set(struct quota_limits *l, const struct quota_entity *e, struct config_list list);
+/* What holds for each client id for which nothing else does. 0 or -ENOMEM. Once a kind. */
+int quota_limits_set_default(struct quota_limits *l, enum quota_kind kind, double rate);
 /* False: none holds. */
 bool quota_limits_find(const struct quota_limits *l, enum quota_kind kind, struct str user,
                        struct str client, double *limit, enum quota_level *level);

@@ -99,6 +99,18 @@ class Life(unittest.TestCase):
         with Broker() as b:
             b.stop(sig=signal.SIGINT)
 
+    def test_sigquit_asks_how_it_is(self):
+        """As of a JVM: lines in the log, and nothing else happens."""
+        with Broker() as b:
+            for _ in range(2):
+                mark = b.mark()
+                b.process.send_signal(signal.SIGQUIT)
+                b.wait_line(r"\[dump\] .*1 connections|\[dump\] 0 connections", after=mark)
+                b.wait_line(r"\[dump\] .*data: online, \d+ logs", after=mark)
+                b.wait_line(r"\[dump\] .*controller is 0", after=mark)
+            with b.client() as c:
+                self.assertTrue(c.is_open())
+
     def test_a_client_hears_of_the_stop(self):
         with Broker() as b, b.client() as c:
             self.assertTrue(c.is_open())

@@ -50,6 +50,26 @@ static double limit(struct world *w, const char *user, const char *client)
     return client_quotas_burst(w->q, QUOTA_PRODUCE, str_of(user), str_of(client)) / 10;
 }
 
+/* quota.producer.default: of each client id by itself, below all that is set while running. */
+static void the_files_default_is_the_last_resort(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(client_quotas_set_default(w->q, QUOTA_PRODUCE, 1000), 0);
+    assert_true(client_quotas_any(w->q, QUOTA_PRODUCE));
+    assert_false(client_quotas_any(w->q, QUOTA_FETCH));
+    assert_true(limit(w, "u", "c") == 1000);
+    assert_true(produce(w, "u", "c", 1e6, 0) > 0);
+    assert_int_equal(produce(w, "u", "other", 100, 0), 0);
+    set(w, "clients/c", "producer_byte_rate", "5000");
+    assert_true(limit(w, "u", "c") == 5000);
+    assert_true(limit(w, "u", "other") == 1000);
+    set(w, "users/u", "producer_byte_rate", "7000");
+    assert_true(limit(w, "u", "other") == 7000);
+    set(w, "users/u", "producer_byte_rate", NULL);
+    set(w, "clients/c", "producer_byte_rate", NULL);
+    assert_true(limit(w, "u", "c") == 1000); /* it stays */
+}
+
 static void without_quotas_nothing_is_counted(void **state)
 {
     struct world *w = *state;
@@ -252,7 +272,8 @@ static void an_empty_client_id_has_the_default(void **state)
 
 #define in_world(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-UNIT_MAIN(in_world(without_quotas_nothing_is_counted), in_world(the_nearest_quota_holds),
+UNIT_MAIN(in_world(without_quotas_nothing_is_counted),
+          in_world(the_files_default_is_the_last_resort), in_world(the_nearest_quota_holds),
           in_world(kinds_are_looked_up_one_by_one),
           in_world(a_burst_is_held_back_until_the_rate_fits),
           in_world(what_is_within_the_quota_is_not_held_back),

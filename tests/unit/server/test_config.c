@@ -203,6 +203,9 @@ static void bad_values_name_key_value_and_range(void **state)
     refused("log.retention.ms=0", "log.retention.ms|0|at least 1, or -1");
     refused("log.roll.hours=0", "log.roll.hours|0");
     refused("log.roll.ms=0", "log.roll.ms|0|at least 1");
+    char longer[3000] = "listener.security.protocol.map=";
+    memset(longer + strlen(longer), 'x', sizeof longer - 1 - strlen(longer));
+    refused(longer, "xxx|listener.security.protocol.map"); /* the key is told all the same */
     refused("max.connections.per.ip.overrides=a", "max.connections.per.ip.overrides|host:count");
     refused("listener.name.a.num.network.threads=0", "listener.name.a.num.network.threads|0");
 }
@@ -328,14 +331,14 @@ static void unknown_keys_warn(void **state)
 {
     config_free(loaded("num.partition=3\nprocess.roles=broker\n"
                        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=x\n"
-                       "listener.name.a.no.such=1\nmy.own.key=v\nbackground.threads=4"));
+                       "listener.name.a.no.such=1\nmy.own.key=v\nqueued.max.requests=4"));
     assert_non_null(strstr(lines, "WARN"));
     assert_non_null(strstr(lines, "unknown setting num.partition: ignored"));
     assert_non_null(strstr(lines, "unknown setting my.own.key"));
     assert_non_null(strstr(lines, "unknown setting listener.name.a.no.such"));
     assert_non_null(strstr(lines, "process.roles belongs to KRaft"));
     assert_null(strstr(lines, "jaas"));
-    assert_non_null(strstr(lines, "without effect in this version: background.threads"));
+    assert_non_null(strstr(lines, "without effect in this version: queued.max.requests"));
 }
 
 static void secrets_stay_out_of_messages(void **state)
