@@ -220,6 +220,16 @@ KAFKA_API kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c,
                                                   int64_t timeout_ms, int64_t *offsets,
                                                   int64_t *found_timestamps, kafka_err_t *errs);
 
+/* Looks at what comes and what is committed; each may be NULL. Added before kafka_consumer_new,
+ * which copies it. Called inside poll and commit, on their thread. */
+typedef struct {
+    void (*on_consume)(const kafka_messages_t *m, void *arg);
+    void (*on_commit)(const kafka_offset_t *offsets, size_t n, void *arg); /* that were committed */
+    void *arg;
+} kafka_consumer_interceptor_t;
+KAFKA_API kafka_err_t kafka_conf_add_consumer_interceptor(kafka_conf_t *conf,
+                                                          const kafka_consumer_interceptor_t *i);
+
 #ifdef __cplusplus
 }
 #endif

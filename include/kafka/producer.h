@@ -22,7 +22,8 @@ typedef struct kafka_producer kafka_producer_t;
 typedef struct {
     const char *topic;
     int32_t
-        partition; /* KAFKA_PARTITION_ANY: by key (murmur2), without one the sticky partitioner */
+        partition; /* KAFKA_PARTITION_ANY: by partitioner.class, which takes the key (murmur2), and
+                      without one sticks to a partition for a batch, the less loaded ones first */
     int64_t timestamp; /* KAFKA_TIMESTAMP_NOW */
     const void *key;   /* NULL = null; for an empty key give a non-NULL pointer and length 0 */
     size_t key_len;
@@ -66,6 +67,30 @@ KAFKA_API kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const 
 /* Flushes for at most timeout_ms, fails what is left with KAFKA_ERR_CLOSED, ends the thread, frees.
  * NULL is fine. Not from a callback; no other call may be in progress or follow. */
 KAFKA_API void kafka_producer_close(kafka_producer_t *p, int64_t timeout_ms);
+
+/* ---- of one's own; set before kafka_producer_new, which copies them ---- */
+
+/* Chooses the partition (0 to partitions - 1) of a record that names none; anything else refuses
+ * the record with KAFKA_ERR_INVALID_ARG. Runs on the sending thread, one call at a time, and must
+ * not call the producer. Goes before partitioner.class. */
+typedef int32_t (*kafka_partitioner_fn)(const kafka_record_t *record, int32_t partitions,
+                                        void *arg);
+KAFKA_API kafka_err_t kafka_conf_set_partitioner(kafka_conf_t *conf, kafka_partitioner_fn fn,
+                                                 void *arg);
+
+/* Looks at records on their way; each may be NULL. Several are called in the order they were added.
+ */
+typedef struct {
+    /* Before the record is taken; may change it (what it then points to must live until send
+     * returns). On the sending thread. */
+    void (*on_send)(kafka_record_t *record, void *arg);
+    /* Its outcome, before its callback. On the producer's thread; a refused send on the sender's.
+     */
+    void (*on_acknowledgement)(const kafka_delivery_t *d, void *arg);
+    void *arg;
+} kafka_producer_interceptor_t;
+KAFKA_API kafka_err_t kafka_conf_add_producer_interceptor(kafka_conf_t *conf,
+                                                          const kafka_producer_interceptor_t *i);
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ static struct ptopic *ptopic_new(kafka_producer_t *p, const char *name, uint64_t
         free(t);
         return NULL;
     }
-    t->sticky = -1;
+    t->sticky = t->last_sticky = -1;
     return t;
 }
 

@@ -35,6 +35,7 @@ struct kafka_conf {
     struct props *props;
     kafka_assignor_t *assignors; /* the application's; names owned */
     size_t assignors_n;
+    struct client_hooks hooks;
 };
 
 static const struct conf_row *find_row(const char *key, int scopes)
@@ -63,7 +64,55 @@ void kafka_conf_free(kafka_conf_t *conf)
     for (size_t i = 0; i < conf->assignors_n; i++)
         free((char *)conf->assignors[i].name);
     free(conf->assignors);
+    free(conf->hooks.producer);
+    free(conf->hooks.consumer);
     free(conf);
+}
+
+/* One more element at the end of an array. */
+static kafka_err_t add_one(void **array, size_t *n, const void *one, size_t size)
+{
+    char *grown = realloc(*array, (*n + 1) * size);
+    if (!grown)
+        return KAFKA_ERR_NO_MEMORY;
+    memcpy(grown + *n * size, one, size);
+    *array = grown;
+    ++*n;
+    return KAFKA_OK;
+}
+
+kafka_err_t kafka_conf_set_partitioner(kafka_conf_t *conf, kafka_partitioner_fn fn, void *arg)
+{
+    conf->hooks.partitioner = fn;
+    conf->hooks.partitioner_arg = arg;
+    return KAFKA_OK;
+}
+
+kafka_err_t kafka_conf_add_producer_interceptor(kafka_conf_t *conf,
+                                                const kafka_producer_interceptor_t *i)
+{
+    return add_one((void **)&conf->hooks.producer, &conf->hooks.producer_n, i, sizeof *i);
+}
+
+kafka_err_t kafka_conf_add_consumer_interceptor(kafka_conf_t *conf,
+                                                const kafka_consumer_interceptor_t *i)
+{
+    return add_one((void **)&conf->hooks.consumer, &conf->hooks.consumer_n, i, sizeof *i);
+}
+
+const struct client_hooks *client_conf_hooks(const kafka_conf_t *conf)
+{
+    return &conf->hooks;
+}
+
+static kafka_err_t copy_hooks(kafka_conf_t *to, const struct client_hooks *from)
+{
+    kafka_err_t err = kafka_conf_set_partitioner(to, from->partitioner, from->partitioner_arg);
+    for (size_t i = 0; i < from->producer_n && err == KAFKA_OK; i++)
+        err = kafka_conf_add_producer_interceptor(to, &from->producer[i]);
+    for (size_t i = 0; i < from->consumer_n && err == KAFKA_OK; i++)
+        err = kafka_conf_add_consumer_interceptor(to, &from->consumer[i]);
+    return err;
 }
 
 kafka_err_t kafka_conf_add_assignor(kafka_conf_t *conf, const kafka_assignor_t *assignor)
@@ -103,12 +152,13 @@ kafka_conf_t *client_conf_copy(const kafka_conf_t *conf)
         props_at(conf->props, i, &key, &value);
         props_set(copy->props, key, value);
     }
-    for (size_t i = 0; i < conf->assignors_n; i++)
-        if (kafka_conf_add_assignor(copy, &conf->assignors[i]) != KAFKA_OK) {
-            kafka_conf_free(copy);
-            return NULL;
-        }
-    return copy;
+    kafka_err_t err = copy_hooks(copy, &conf->hooks);
+    for (size_t i = 0; i < conf->assignors_n && err == KAFKA_OK; i++)
+        err = kafka_conf_add_assignor(copy, &conf->assignors[i]);
+    if (err == KAFKA_OK)
+        return copy;
+    kafka_conf_free(copy);
+    return NULL;
 }
 
 static bool in_list(const char *list, const char *value)

@@ -5,6 +5,7 @@
 
 #include <kafka/common.h>
 #include <kafka/consumer.h>
+#include <kafka/producer.h>
 
 #include <limits.h>
 #include <stdbool.h>
@@ -30,6 +31,17 @@ bool client_next_address(const char **at, char host[256], int *port);
 
 /* An assignor of the application by its name, or NULL. Borrowed from conf. */
 const kafka_assignor_t *client_conf_assignor(const kafka_conf_t *conf, const char *name);
+
+/* Functions of the application; borrowed from conf. */
+struct client_hooks {
+    kafka_partitioner_fn partitioner; /* NULL: none */
+    void *partitioner_arg;
+    kafka_producer_interceptor_t *producer;
+    size_t producer_n;
+    kafka_consumer_interceptor_t *consumer;
+    size_t consumer_n;
+};
+const struct client_hooks *client_conf_hooks(const kafka_conf_t *conf);
 
 /* Keeps the line for kafka_last_error; returns err. */
 kafka_err_t client_fail(kafka_err_t err, const char *fmt, ...)

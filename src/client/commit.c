@@ -293,6 +293,21 @@ void commit_drop(struct kafka_consumer *c, struct commit *m)
         m->dropped = true;
 }
 
+static void tell_interceptors(struct kafka_consumer *c, const struct commit *m)
+{
+    const struct client_hooks *h = client_conf_hooks(c->conf);
+    bool inside = c->in_callback;
+    if (m->result != KAFKA_OK || h->consumer_n == 0)
+        return;
+    c->in_callback = true;
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < h->consumer_n; i++)
+        if (h->consumer[i].on_commit)
+            h->consumer[i].on_commit(m->offsets->v, m->offsets->n, h->consumer[i].arg);
+    pthread_mutex_lock(&c->lock);
+    c->in_callback = inside;
+}
+
 kafka_err_t commit_await(struct kafka_consumer *c, struct commit *m, int64_t deadline_ms)
 {
     kafka_err_t err = KAFKA_OK;
@@ -305,8 +320,10 @@ kafka_err_t commit_await(struct kafka_consumer *c, struct commit *m, int64_t dea
             err = KAFKA_ERR_TIMED_OUT;
         }
     }
-    if (m->done)
+    if (m->done) {
         err = m->result;
+        tell_interceptors(c, m);
+    }
     commit_drop(c, m);
     return err;
 }
@@ -314,6 +331,7 @@ kafka_err_t commit_await(struct kafka_consumer *c, struct commit *m, int64_t dea
 static void run_callback(struct kafka_consumer *c, struct commit *m)
 {
     list_remove(&m->link);
+    tell_interceptors(c, m);
     if (m->cb) {
         c->in_callback = true;
         pthread_mutex_unlock(&c->lock);

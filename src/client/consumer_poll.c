@@ -254,5 +254,9 @@ kafka_err_t kafka_consumer_poll(kafka_consumer_t *c, int64_t timeout_ms, kafka_m
     }
     set_in_poll(c, false);
     pthread_mutex_unlock(&c->lock);
+    const struct client_hooks *h = client_conf_hooks(c->conf);
+    for (size_t i = 0; *out && i < h->consumer_n; i++)
+        if (h->consumer[i].on_consume)
+            h->consumer[i].on_consume(*out, h->consumer[i].arg);
     return err;
 }

@@ -21,8 +21,15 @@ static void name_record(const struct produce_response_partition_response *detail
     snprintf(out, n, "The batch was refused because other records in it are not valid.");
 }
 
-static void call_back(const struct pbatch *b, kafka_err_t err, const char *message,
-                      int64_t base_offset, int64_t append_time,
+static void tell_interceptors(const kafka_producer_t *p, const kafka_delivery_t *d)
+{
+    for (size_t i = 0; i < p->hooks->producer_n; i++)
+        if (p->hooks->producer[i].on_acknowledgement)
+            p->hooks->producer[i].on_acknowledgement(d, p->hooks->producer[i].arg);
+}
+
+static void call_back(const kafka_producer_t *p, const struct pbatch *b, kafka_err_t err,
+                      const char *message, int64_t base_offset, int64_t append_time,
                       const struct produce_response_partition_response *details)
 {
     char own[512];
@@ -34,7 +41,7 @@ static void call_back(const struct pbatch *b, kafka_err_t err, const char *messa
     bool by_record = err != KAFKA_OK && details && details->record_errors.n > 0;
     for (int32_t i = 0; i < b->thunks_n; i++) {
         const struct thunk *t = &b->thunks[i];
-        if (!t->cb)
+        if (!t->cb && p->hooks->producer_n == 0)
             continue;
         d.timestamp = append_time >= 0 ? append_time : t->timestamp;
         if (base_offset >= 0)
@@ -43,7 +50,10 @@ static void call_back(const struct pbatch *b, kafka_err_t err, const char *messa
             name_record(details, i, own, sizeof own);
             d.error_message = own;
         }
-        t->cb(&d, t->arg);
+        if (p->hooks->producer_n > 0)
+            tell_interceptors(p, &d);
+        if (t->cb)
+            t->cb(&d, t->arg);
     }
 }
 
@@ -51,7 +61,7 @@ void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, co
                       int64_t base_offset, int64_t append_time,
                       const struct produce_response_partition_response *details)
 {
-    call_back(b, err, message, err == KAFKA_OK ? base_offset : -1, append_time, details);
+    call_back(p, b, err, message, err == KAFKA_OK ? base_offset : -1, append_time, details);
     pthread_mutex_lock(&p->lock);
     list_remove(&b->link);
     list_remove(&b->all_link);

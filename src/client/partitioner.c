@@ -1,5 +1,8 @@
 /* partitioner.c - which partition a record goes to: by key (murmur2, as every Kafka client), else
- * sticky. */
+ * sticky; or as partitioner.class or the application says. */
+#include <string.h>
+#include <strings.h>
+
 #include "base/checksum.h"
 #include "client/producer_private.h"
 
@@ -18,42 +21,107 @@ static int32_t kth_available(const struct ptopic *t, int32_t k)
     return -1;
 }
 
-/* Adaptive choice: partitions with shorter queues are likelier (weight = longest + 1 - length). */
+/* Has a leader that takes what is sent to it. */
+static bool is_available(const kafka_producer_t *p, const struct pqueue *q, int64_t now_ms)
+{
+    if (q->leader->id < 0)
+        return false;
+    if (p->availability_timeout_ms == 0 || list_empty(&q->waiting))
+        return true;
+    const struct pbatch *first = list_entry(q->waiting.next, struct pbatch, link);
+    return now_ms - first->created_ms <= p->availability_timeout_ms;
+}
+
+/* Adaptive choice: partitions with shorter queues are likelier (weight = longest + 1 - length). -1:
+ * they are all alike. */
 static int32_t choose_by_load(kafka_producer_t *p, struct ptopic *t)
 {
-    int longest = 0, shortest = INT32_MAX;
-    int64_t total = 0;
+    int longest = 0, shortest = INT32_MAX, left_out = 0;
+    int64_t total = 0, now = p->availability_timeout_ms ? clock_mono_ms(clock_real()) : 0;
     for (int32_t i = 0; i < t->queues_n; i++) {
         int n = t->queues[i]->waiting_n;
+        if (!is_available(p, t->queues[i], now)) {
+            left_out++;
+            continue;
+        }
         longest = n > longest ? n : longest;
         shortest = n < shortest ? n : shortest;
     }
-    if (longest == shortest)
+    if (left_out == t->queues_n || (longest == shortest && left_out == 0))
         return -1;
     for (int32_t i = 0; i < t->queues_n; i++)
-        total += longest + 1 - t->queues[i]->waiting_n;
+        if (is_available(p, t->queues[i], now))
+            total += longest + 1 - t->queues[i]->waiting_n;
     int64_t at = next_random(p) % total;
     for (int32_t i = 0; i < t->queues_n; i++)
-        if ((at -= longest + 1 - t->queues[i]->waiting_n) < 0)
+        if (is_available(p, t->queues[i], now) && (at -= longest + 1 - t->queues[i]->waiting_n) < 0)
             return i;
     return -1;
 }
 
+static int32_t choose_any(kafka_producer_t *p, struct ptopic *t)
+{
+    int32_t chosen = -1;
+    if (t->available > 0 && t->available < t->queues_n)
+        chosen = kth_available(t, (int32_t)(next_random(p) % (unsigned)t->available));
+    return chosen >= 0 ? chosen : (int32_t)(next_random(p) % (unsigned)t->queues_n);
+}
+
+/* Never the one before, if there is another. */
+static int32_t choose_another(kafka_producer_t *p, struct ptopic *t)
+{
+    int32_t chosen = choose_any(p, t);
+    if (chosen == t->last_sticky && t->available > 1)
+        for (int32_t i = 1; i <= t->queues_n; i++) {
+            chosen = (t->last_sticky + i) % t->queues_n;
+            if (t->queues[chosen]->leader->id >= 0 || t->available == t->queues_n)
+                break;
+        }
+    t->last_sticky = chosen;
+    return chosen;
+}
+
 static int32_t choose_sticky(kafka_producer_t *p, struct ptopic *t)
 {
-    int32_t available = t->available;
     if (t->queues_n == 1)
         return 0;
-    int32_t chosen = -1;
-    if (available == t->queues_n)
-        chosen = choose_by_load(p, t);
-    else if (available > 0)
-        chosen = kth_available(t, (int32_t)(next_random(p) % (unsigned)available));
-    return chosen >= 0 ? chosen : (int32_t)(next_random(p) % (unsigned)t->queues_n);
+    if (p->partitioner == PARTITIONER_UNIFORM_STICKY)
+        return choose_another(p, t);
+    int32_t chosen = p->adaptive ? choose_by_load(p, t) : -1;
+    return chosen >= 0 ? chosen : choose_any(p, t);
+}
+
+bool partitioner_parse(const char *name, enum partitioner *out)
+{
+    static const struct {
+        const char *name;
+        enum partitioner partitioner;
+    } names[] = {
+        {"DefaultPartitioner", PARTITIONER_STICKY},
+        {"RoundRobinPartitioner", PARTITIONER_ROUND_ROBIN},
+        {"UniformStickyPartitioner", PARTITIONER_UNIFORM_STICKY},
+        {"RandomPartitioner", PARTITIONER_RANDOM},
+        {"murmur2", PARTITIONER_STICKY},
+        {"sticky", PARTITIONER_STICKY},
+        {"roundrobin", PARTITIONER_ROUND_ROBIN},
+        {"uniform-sticky", PARTITIONER_UNIFORM_STICKY},
+        {"random", PARTITIONER_RANDOM},
+    };
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(dot ? dot + 1 : name, names[i].name) == 0) {
+            *out = names[i].partitioner;
+            return true;
+        }
+    return false;
 }
 
 int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r)
 {
+    if (p->hooks->partitioner)
+        return p->hooks->partitioner(r, t->queues_n, p->hooks->partitioner_arg);
+    if (p->partitioner == PARTITIONER_RANDOM)
+        return choose_any(p, t);
     if (p->partitioner == PARTITIONER_ROUND_ROBIN) {
         uint32_t n = t->round_robin++;
         int32_t chosen = t->available > 0 && t->available < t->queues_n
@@ -74,6 +142,8 @@ void partitioner_appended(kafka_producer_t *p, struct ptopic *t, int32_t partiti
     if (partition != t->sticky)
         return;
     t->sticky_bytes += bytes;
+    if (batch_full && p->partitioner == PARTITIONER_UNIFORM_STICKY)
+        t->sticky_bytes = 2 * p->batch_size;
     if ((t->sticky_bytes >= p->batch_size && batch_full) || t->sticky_bytes >= 2 * p->batch_size) {
         t->sticky = -1;
         t->sticky_bytes = 0;

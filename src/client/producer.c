@@ -75,9 +75,19 @@ static bool read_settings(kafka_producer_t *p, char *err, size_t err_n)
     p->retries = (int)conf_int(p, "retries");
     p->max_in_flight = (int)conf_int(p, "max.in.flight.requests.per.connection");
     p->ignore_keys = client_conf_bool(p->conf, SCOPE_PRODUCER, "partitioner.ignore.keys");
+    p->adaptive =
+        client_conf_bool(p->conf, SCOPE_PRODUCER, "partitioner.adaptive.partitioning.enable");
+    p->availability_timeout_ms = conf_int(p, "partitioner.availability.timeout.ms");
+    p->hooks = client_conf_hooks(p->conf);
     const char *partitioner = conf_string(p, "partitioner.class");
-    if (partitioner && strstr(partitioner, "RoundRobin"))
-        p->partitioner = PARTITIONER_ROUND_ROBIN;
+    if (partitioner && *partitioner && !partitioner_parse(partitioner, &p->partitioner)) {
+        snprintf(err, err_n,
+                 "partitioner.class=%s: not one of DefaultPartitioner, RoundRobinPartitioner, "
+                 "UniformStickyPartitioner, random; for one of your own use "
+                 "kafka_conf_set_partitioner",
+                 partitioner);
+        return false;
+    }
     if (client_conf_is_set(p->conf, "transactional.id")) {
         snprintf(err, err_n, "transactional.id: this producer has no transactions");
         return false;
@@ -217,6 +227,10 @@ static kafka_err_t append(kafka_producer_t *p, struct ptopic *t, const kafka_rec
 {
     bool chosen = r->partition < 0, wake, full;
     int32_t partition = chosen ? partitioner_choose(p, t, r) : r->partition;
+    if (partition < 0 || partition >= t->queues_n)
+        return client_fail(KAFKA_ERR_INVALID_ARG,
+                           "topic %s: the partitioner chose %d of %d partitions", t->name,
+                           partition, t->queues_n);
     kafka_err_t err =
         accumulator_append(p, t->queues[partition], r, size, timestamp, thunk, &wake, &full);
     if (err != KAFKA_OK)
@@ -243,8 +257,8 @@ static kafka_err_t send_locked(kafka_producer_t *p, const kafka_record_t *r, siz
     return err == KAFKA_OK ? append(p, t, r, size, timestamp, thunk) : err;
 }
 
-kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
-                                void *arg)
+static kafka_err_t send_record(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
+                               void *arg)
 {
     if (!r->topic || r->value_len > INT32_MAX || r->key_len > INT32_MAX ||
         r->partition < KAFKA_PARTITION_ANY)
@@ -261,6 +275,34 @@ kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, ka
     kafka_err_t err = send_locked(p, r, size, timestamp, (struct thunk){cb, arg, timestamp});
     pthread_mutex_unlock(&p->lock);
     return err;
+}
+
+/* Interceptors see the record first, and its refusal. */
+static kafka_err_t send_intercepted(kafka_producer_t *p, const kafka_record_t *r,
+                                    kafka_delivery_cb cb, void *arg)
+{
+    const struct client_hooks *h = p->hooks;
+    kafka_record_t record = *r;
+    for (size_t i = 0; i < h->producer_n; i++)
+        if (h->producer[i].on_send)
+            h->producer[i].on_send(&record, h->producer[i].arg);
+    kafka_err_t err = send_record(p, &record, cb, arg);
+    kafka_delivery_t d = {.err = err,
+                          .error_message = kafka_last_error(),
+                          .topic = record.topic,
+                          .partition = record.partition,
+                          .offset = -1,
+                          .timestamp = record.timestamp};
+    for (size_t i = 0; err != KAFKA_OK && i < h->producer_n; i++)
+        if (h->producer[i].on_acknowledgement)
+            h->producer[i].on_acknowledgement(&d, h->producer[i].arg);
+    return err;
+}
+
+kafka_err_t kafka_producer_send(kafka_producer_t *p, const kafka_record_t *r, kafka_delivery_cb cb,
+                                void *arg)
+{
+    return p->hooks->producer_n ? send_intercepted(p, r, cb, arg) : send_record(p, r, cb, arg);
 }
 
 struct sync_result {

@@ -31,7 +31,12 @@
 #include "client/cluster.h"
 #include "protocol/batch_builder.h"
 
-enum partitioner { PARTITIONER_STICKY, PARTITIONER_ROUND_ROBIN };
+enum partitioner {
+    PARTITIONER_STICKY,
+    PARTITIONER_UNIFORM_STICKY, /* another partition with each batch */
+    PARTITIONER_ROUND_ROBIN,
+    PARTITIONER_RANDOM,
+};
 
 /* One record's outcome, kept until its batch is done. */
 struct thunk {
@@ -98,6 +103,7 @@ struct ptopic {
     int32_t queues_n;
     int32_t available; /* partitions with a leader */
     int32_t sticky;    /* current partition of records without key, -1 = choose */
+    int32_t last_sticky;
     size_t sticky_bytes;
     uint32_t round_robin;
 };
@@ -113,7 +119,10 @@ struct kafka_producer {
     int64_t linger_ms, max_block_ms, delivery_timeout_ms;
     int retries, max_in_flight;
     enum partitioner partitioner;
-    bool ignore_keys;
+    bool ignore_keys, adaptive;
+    int64_t
+        availability_timeout_ms; /* a partition whose batches wait longer is passed over; 0: off */
+    const struct client_hooks *hooks; /* conf's */
 
     pthread_mutex_t lock;
     pthread_cond_t room;     /* memory came back, or closing */
@@ -173,6 +182,9 @@ void producer_take_metadata(kafka_producer_t *p);
 void leader_wake_due(kafka_producer_t *p, struct pleader *l, int64_t now_ms, int64_t *wait_ms);
 
 /* partitioner.c; `lock` held */
+/* partitioner.class: a name or Java's class name. false: unknown. */
+bool partitioner_parse(const char *name, enum partitioner *out);
+/* The application's answer may be no partition. */
 int32_t partitioner_choose(kafka_producer_t *p, struct ptopic *t, const kafka_record_t *r);
 void partitioner_appended(kafka_producer_t *p, struct ptopic *t, int32_t partition, size_t bytes,
                           bool batch_full);
