@@ -216,7 +216,7 @@ static kafka_offset_t *positions(struct kafka_consumer *c, struct arena *a, size
     *n = 0;
     list_each (it, &c->parts) {
         struct cpart *p = list_entry(it, struct cpart, link);
-        if (v && p->state == CPART_FETCH)
+        if (v && (p->state == CPART_FETCH || p->state == CPART_VALIDATE))
             v[(*n)++] = (kafka_offset_t){.topic = p->topic,
                                          .partition = p->partition,
                                          .offset = p->position,

@@ -8,6 +8,7 @@
 
 #include "client/cluster_private.h"
 #include "client/consumer_private.h"
+#include "client/fetch_session.h"
 #include "client/group.h"
 #include "client/lists.h"
 
@@ -44,6 +45,8 @@ static void consumer_free(kafka_consumer_t *c)
         cpart_unref(list_entry(list_pop(&c->parts), struct cpart, link));
     hmap_free(&c->by_name);
     consumer_drop_subscription(c);
+    while (!list_empty(&c->sessions))
+        fetch_session_free(list_entry(c->sessions.next, struct fetch_session, link));
     group_free(c->group);
     spent_close(c->spent);
     pthread_cond_destroy(&c->news);
@@ -88,6 +91,7 @@ kafka_consumer_t *kafka_consumer_new(const kafka_conf_t *conf, char *err, size_t
     pthread_mutex_init(&c->lock, NULL);
     client_cond_init(&c->news);
     list_init(&c->parts);
+    list_init(&c->sessions);
     hmap_init(&c->by_name);
     c->stable_offsets = true;
     c->conf = client_conf_copy(conf);
@@ -208,7 +212,7 @@ static struct cpart *cpart_new(kafka_consumer_t *c, const kafka_topic_partition_
     p->refs = 1;
     p->partition = tp->partition;
     p->position = p->fetch_at = -1;
-    p->epoch = p->leader = p->position_epoch = -1;
+    p->epoch = p->leader = p->position_epoch = p->leader_epoch = p->preferred = -1;
     p->end = -1;
     return p;
 }
@@ -315,7 +319,8 @@ kafka_err_t kafka_consumer_seek(kafka_consumer_t *c, const char *topic, int32_t 
         cpart_drop_queue(p);
         p->state = offset >= 0 ? CPART_FETCH : CPART_RESET;
         p->position = p->fetch_at = offset >= 0 ? offset : -1;
-        p->position_epoch = -1;
+        p->position_epoch = p->epoch = -1;
+        p->preferred = -1;
         p->reset_to = offset;
         c->error = KAFKA_OK;
         fetcher_wake(c);
@@ -330,9 +335,7 @@ kafka_err_t kafka_consumer_lag(kafka_consumer_t *c, const char *topic, int32_t p
     pthread_mutex_lock(&c->lock);
     struct cpart *p = consumer_find_part(c, topic, partition);
     if (p)
-        *lag = p->state != CPART_FETCH || p->end < 0 ? -1
-               : p->end > p->position                ? p->end - p->position
-                                                     : 0;
+        *lag = p->position < 0 || p->end < 0 ? -1 : p->end > p->position ? p->end - p->position : 0;
     pthread_mutex_unlock(&c->lock);
     return p ? KAFKA_OK : KAFKA_ERR_STATE;
 }

@@ -159,7 +159,7 @@ static kafka_err_t take(kafka_consumer_t *c, kafka_messages_t *m)
     for (struct list *it = first; it != &c->parts && m->n < m->cap && err == KAFKA_OK;
          it = it->next) {
         struct cpart *p = list_entry(it, struct cpart, link);
-        if (!p->paused)
+        if (!p->paused && p->state != CPART_VALIDATE)
             err = take_from(c, p, m);
     }
     /* The partition served first goes last, so that each gets its turn under max.poll.records. */
@@ -174,7 +174,7 @@ static bool anything_queued(kafka_consumer_t *c)
 {
     list_each (it, &c->parts) {
         struct cpart *p = list_entry(it, struct cpart, link);
-        if (!p->paused && p->queue_n > 0)
+        if (!p->paused && p->state != CPART_VALIDATE && p->queue_n > 0)
             return true;
     }
     return false;

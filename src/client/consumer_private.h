@@ -22,8 +22,9 @@ enum consumer_mode { CONSUMER_NONE, CONSUMER_ASSIGN, CONSUMER_TOPICS, CONSUMER_P
 enum cpart_state {
     CPART_START, /* no position yet: the group's committed offset, else auto.offset.reset decides */
     CPART_RESET, /* position is being looked up: reset_to */
-    CPART_FETCH, /* has a position */
-    CPART_NOWHERE, /* auto.offset.reset=none: poll has told; the application must seek */
+    CPART_VALIDATE, /* has a position that the new leader has to confirm */
+    CPART_FETCH,    /* has a position */
+    CPART_NOWHERE,  /* auto.offset.reset=none: poll has told; the application must seek */
 };
 
 /* Where the memory of answers waits to be used again, once its records are read. It may outlive the
@@ -74,7 +75,10 @@ struct cpart {
     int refs;           /* the list's and one per request under way */
     char *topic;
     int32_t partition;
-    int32_t leader;    /* as metadata has it, -1 unknown */
+    int32_t leader; /* as metadata has it, -1 unknown */
+    int32_t leader_epoch;
+    int32_t preferred; /* a replica that is closer, -1: none */
+    int64_t preferred_until_ms;
     uint64_t assigned; /* by which assign call */
     enum cpart_state state;
     uint64_t generation;
@@ -125,7 +129,9 @@ struct kafka_consumer {
     /* background thread */
     struct task wake_task;
     struct timer timer;
-    struct list fetches; /* under way */
+    struct list fetches;  /* under way */
+    struct list sessions; /* struct fetch_session */
+    int64_t metadata_max_age_ms;
     bool closing;
 
     struct spent_answers *spent; /* one reference */
