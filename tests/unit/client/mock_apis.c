@@ -16,6 +16,7 @@
 #include "protocol/msg/init_producer_id.h"
 #include "protocol/msg/list_offsets.h"
 #include "protocol/msg/metadata.h"
+#include "protocol/msg/offset_for_leader_epoch.h"
 #include "protocol/msg/produce.h"
 #include "protocol/record_batch.h"
 
@@ -182,15 +183,22 @@ static void fetch_one(struct mock_request *r, const struct fetch_request *req, s
 {
     struct mock_part *p = mock_find_part(r->m, topic, q->partition);
     out->partition_index = q->partition;
-    out->error_code = r->error               ? r->error
-                      : !p                   ? KERR_UNKNOWN_TOPIC_OR_PARTITION
-                      : p->leader != r->node ? KERR_NOT_LEADER_OR_FOLLOWER
+    bool reader = p && p->preferred == r->node + 1;
+    out->error_code = r->error                          ? r->error
+                      : !p                              ? KERR_UNKNOWN_TOPIC_OR_PARTITION
+                      : p->leader != r->node && !reader ? KERR_NOT_LEADER_OR_FOLLOWER
+                      : q->current_leader_epoch >= 0 && q->current_leader_epoch < p->leader_epoch
+                          ? KERR_FENCED_LEADER_EPOCH
                       : q->fetch_offset < p->start || q->fetch_offset > p->end
                           ? KERR_OFFSET_OUT_OF_RANGE
                           : 0;
     if (out->error_code)
         return;
     out->high_watermark = out->last_stable_offset = p->end;
+    if (p->preferred && !reader) {
+        out->preferred_read_replica = p->preferred - 1;
+        return;
+    }
     out->records = find_records(p, q->fetch_offset, q->partition_max_bytes);
     if (!req->isolation_level)
         return;
@@ -217,7 +225,8 @@ static void do_fetch(struct mock_request *r, const void *request, void *response
         to->partitions.v = fetch_response_partition_new(r->arena, from->partitions.n);
         for (int32_t i = 0; i < from->partitions.n; i++) {
             fetch_one(r, req, from->topic, &from->partitions.v[i], &to->partitions.v[i]);
-            news |= to->partitions.v[i].error_code || to->partitions.v[i].records.len > 0;
+            news |= to->partitions.v[i].error_code || to->partitions.v[i].records.len > 0 ||
+                    to->partitions.v[i].preferred_read_replica >= 0;
         }
     }
     if (!news) {
@@ -251,6 +260,33 @@ static void do_list_offsets(struct mock_request *r, const void *request, void *r
                                                    : 0;
             if (!o->error_code)
                 o->offset = q->timestamp == -2 ? p->start : q->timestamp == -1 ? p->end : -1;
+        }
+    }
+}
+
+/* The present log's end, for whatever epoch. */
+static void do_end_of_epoch(struct mock_request *r, const void *request, void *response)
+{
+    const struct offset_for_leader_epoch_request *req = request;
+    struct offset_for_leader_epoch_response *out = response;
+    out->topics.v = offset_for_leader_epoch_response_topic_new(r->arena, req->topics.n);
+    out->topics.n = req->topics.n;
+    for (int32_t t = 0; t < req->topics.n; t++) {
+        const struct offset_for_leader_epoch_request_topic *from = &req->topics.v[t];
+        struct offset_for_leader_epoch_response_topic *to = &out->topics.v[t];
+        to->topic = from->topic;
+        to->partitions.n = from->partitions.n;
+        to->partitions.v =
+            offset_for_leader_epoch_response_partition_new(r->arena, from->partitions.n);
+        for (int32_t i = 0; i < from->partitions.n; i++) {
+            struct mock_part *p =
+                mock_find_part(r->m, from->topic, from->partitions.v[i].partition);
+            to->partitions.v[i].partition = from->partitions.v[i].partition;
+            to->partitions.v[i].error_code = r->error               ? r->error
+                                             : p->leader != r->node ? KERR_NOT_LEADER_OR_FOLLOWER
+                                                                    : 0;
+            to->partitions.v[i].leader_epoch = from->partitions.v[i].leader_epoch;
+            to->partitions.v[i].end_offset = p->end;
         }
     }
 }
@@ -375,6 +411,7 @@ static const struct {
     {API_FETCH, do_fetch},
     {API_LIST_OFFSETS, do_list_offsets},
     {API_METADATA, do_metadata},
+    {API_OFFSET_FOR_LEADER_EPOCH, do_end_of_epoch},
     {API_INIT_PRODUCER_ID, do_init_producer_id},
     {API_API_VERSIONS, do_api_versions},
     {API_CREATE_TOPICS, do_create_topics},
@@ -441,6 +478,28 @@ void mock_aborted(struct mock *m, const char *topic, int partition, int64_t prod
     struct mock_part *p = mock_find_part(m, str_of(topic), partition);
     p->aborted[p->aborted_n].producer_id = producer_id;
     p->aborted[p->aborted_n++].first_offset = first_offset;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void mock_prefer(struct mock *m, const char *topic, int partition, int node)
+{
+    pthread_mutex_lock(&m->lock);
+    mock_find_part(m, str_of(topic), partition)->preferred = node + 1;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void mock_cut(struct mock *m, const char *topic, int partition, int64_t offset)
+{
+    struct batch b;
+    size_t at = 0;
+    pthread_mutex_lock(&m->lock);
+    struct mock_part *p = mock_find_part(m, str_of(topic), partition);
+    for (; batch_decode(p->log.p + at, p->log.len - at, p->log.len - at, &b) == BATCH_OK &&
+           b.base_offset < offset;
+         at += b.size)
+        ;
+    p->log.len = at;
+    p->end = offset;
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -50,6 +50,10 @@ void mock_drop_node(struct mock *m, int node);
 void mock_max_batch(struct mock *m, size_t bytes);
 /* Highest version offered of an API. */
 void mock_cap_version(struct mock *m, int16_t api, int16_t max);
+/* The leader sends readers to this node, which serves them; -1: no more. */
+void mock_prefer(struct mock *m, const char *topic, int partition, int node);
+/* Under the present leader everything from `offset` on is gone. */
+void mock_cut(struct mock *m, const char *topic, int partition, int64_t offset);
 /* Appended as a broker would have it, behind what is there. */
 void mock_append(struct mock *m, const char *topic, int partition, const void *batches, size_t n);
 /* Listed in every Fetch answer of read_committed for the partition. */

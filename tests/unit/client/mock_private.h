@@ -23,6 +23,7 @@ struct mock_producer {
 
 struct mock_part {
     int leader, leader_epoch;
+    int preferred; /* node + 1; 0: none */
     struct buf log;
     int64_t start, end;
     int batches;

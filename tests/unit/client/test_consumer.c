@@ -444,6 +444,81 @@ static void looks_offsets_up(void **state)
     end(&t);
 }
 
+/* Ten records in batches of two under epoch 0; then a new leader lacks those from 6 on. */
+static void begin_cut(struct reader_test *t, const char *reset)
+{
+    struct batch_options o = BATCH_OPTIONS_DEFAULT;
+    char err[256];
+    o.leader_epoch = 0;
+    t->m = mock_start(2);
+    mock_topic(t->m, "t", 1);
+    kafka_conf_t *conf = test_conf(
+        t->m, (const char *[]){"auto.offset.reset", reset, "fetch.max.wait.ms", "50", NULL});
+    t->c = kafka_consumer_new(conf, err, sizeof err);
+    kafka_conf_free(conf);
+    assign(t->c, "t", 1);
+    assert_int_equal(kafka_consumer_seek(t->c, "t", 0, 0), KAFKA_OK);
+    for (int i = 0; i < 5; i++)
+        append(t->m, 0, 2 * i, 2, &o);
+    expect(t->c, 0, 10);
+    mock_cut(t->m, "t", 0, 6);
+    mock_move_leader(t->m, "t", 0, 1);
+}
+
+static void a_log_that_reaches_the_position_goes_on(void **state)
+{
+    struct reader_test t;
+    begin_cut(&t, "latest");
+    append(t.m, 0, 100, 8, NULL);
+    mock_await(t.m, API_OFFSET_FOR_LEADER_EPOCH, 1);
+    expect(t.c, 104, 4); /* behind the position there are records: those between are not told */
+    end(&t);
+}
+
+static void a_cut_below_the_position_goes_back_to_it(void **state)
+{
+    struct reader_test t;
+    kafka_messages_t *m;
+    int64_t position = -1;
+    begin_cut(&t, "latest");
+    while (mock_seen(t.m, API_OFFSET_FOR_LEADER_EPOCH) == 0 || position != 6) {
+        assert_int_equal(kafka_consumer_poll(t.c, 10, &m), KAFKA_OK);
+        assert_null(m);
+        assert_int_equal(kafka_consumer_position(t.c, "t", 0, 60000, &position), KAFKA_OK);
+    }
+    append(t.m, 0, 100, 4, NULL);
+    expect(t.c, 100, 4);
+    end(&t);
+}
+
+static void a_cut_is_told_where_nothing_says_where_to_go_on(void **state)
+{
+    struct reader_test t;
+    kafka_messages_t *m;
+    begin_cut(&t, "none");
+    assert_int_equal(kafka_consumer_poll(t.c, 60000, &m), KAFKA_ERR_LOG_TRUNCATION);
+    assert_non_null(strstr(kafka_last_error(), "t-0: the log was cut to offset 6"));
+    assert_int_equal(kafka_consumer_seek(t.c, "t", 0, 5), KAFKA_OK);
+    expect(t.c, 5, 1);
+    end(&t);
+}
+
+static void a_closer_replica_is_read_until_it_fails(void **state)
+{
+    struct reader_test t;
+    begin(&t, 2, 1, (const char *[]){"client.rack", "r1", NULL});
+    mock_prefer(t.m, "t", 0, 1);
+    append(t.m, 0, 0, 5, NULL);
+    expect(t.c, 0, 5);
+    mock_script(t.m, API_FETCH, MOCK_ERROR, KERR_OFFSET_OUT_OF_RANGE, 1); /* it lags: no reset */
+    append(t.m, 0, 5, 5, NULL);
+    expect(t.c, 5, 5);
+    mock_prefer(t.m, "t", 0, -1); /* no replica of it any more: back to the leader */
+    append(t.m, 0, 10, 5, NULL);
+    expect(t.c, 10, 5);
+    end(&t);
+}
+
 UNIT_MAIN(unit_test(reads_all_in_order), unit_test(messages_outlive_the_consumer),
           unit_test(every_codec_is_read), unit_test(many_partitions_each_get_their_turn),
           unit_test(seeks_throw_away_what_was_read_ahead), unit_test(begins_inside_a_batch),
@@ -455,4 +530,8 @@ UNIT_MAIN(unit_test(reads_all_in_order), unit_test(messages_outlive_the_consumer
           unit_test(wakeup_ends_the_wait_for_metadata),
           unit_test(missing_topics_are_told_and_asked_for_again),
           unit_test(only_where_it_may_a_topic_is_created),
-          unit_test(aborted_records_are_left_out_where_asked), unit_test(looks_offsets_up))
+          unit_test(aborted_records_are_left_out_where_asked), unit_test(looks_offsets_up),
+          unit_test(a_log_that_reaches_the_position_goes_on),
+          unit_test(a_cut_below_the_position_goes_back_to_it),
+          unit_test(a_cut_is_told_where_nothing_says_where_to_go_on),
+          unit_test(a_closer_replica_is_read_until_it_fails))
