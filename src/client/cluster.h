@@ -47,6 +47,9 @@ int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *a
 /* The same at once: -2 when no broker has told of the topic yet, -1 when there is none. @thread any
  */
 int32_t cluster_topic_size(struct cluster *c, const char *topic);
+/* Topic ids. false when not known. `name` takes 256 bytes. @thread any */
+bool cluster_topic_id(struct cluster *c, const char *topic, struct uuid *id);
+bool cluster_topic_name(struct cluster *c, struct uuid id, char *name);
 /* From now on ask about all topics there are. @thread any */
 void cluster_follow_all(struct cluster *c);
 /* false until all topics have been listed since cluster_follow_all; else calls each(arg) for every

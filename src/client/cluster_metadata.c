@@ -3,6 +3,7 @@
  * A refresh asks for all followed topics at once. One is in flight at a time; on failure it is
  * repeated after the retry backoff; without need it is repeated after metadata.max.age.ms. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "client/cluster_private.h"
@@ -229,6 +230,31 @@ int32_t cluster_topic_size(struct cluster *c, const char *topic)
     int32_t n = !t || !t->answered ? -2 : t->err == KAFKA_OK ? t->partitions_n : -1;
     pthread_mutex_unlock(&c->lock);
     return n;
+}
+
+bool cluster_topic_id(struct cluster *c, const char *topic, struct uuid *id)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    bool known = t && t->err == KAFKA_OK && !uuid_is_zero(t->id);
+    if (known)
+        *id = t->id;
+    pthread_mutex_unlock(&c->lock);
+    return known;
+}
+
+bool cluster_topic_name(struct cluster *c, struct uuid id, char *name)
+{
+    bool known = false;
+    pthread_mutex_lock(&c->lock);
+    for (struct hnode *n = hmap_first(&c->topics); n && !known; n = hmap_next(&c->topics, n)) {
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        known = t->err == KAFKA_OK && uuid_eq(t->id, id);
+        if (known)
+            snprintf(name, 256, "%s", t->name);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return known;
 }
 
 void cluster_follow_all(struct cluster *c)

@@ -80,7 +80,7 @@ static bool fill_request(struct commit *m)
     m->req.group_id = str_of(g->id);
     m->req.generation_id_or_member_epoch = subscribed ? g->generation : -1;
     m->req.member_id = subscribed ? arena_str(&m->mem, str_of(g->member_id)) : STR_LIT("");
-    m->req.group_instance_id = subscribed ? str_of(g->instance_id) : STR_NULL;
+    m->req.group_instance_id = subscribed && !g->modern ? str_of(g->instance_id) : STR_NULL;
     m->round = g->round;
     m->generation = g->generation;
     return m->req.member_id.p && fill_topics(m);
@@ -100,6 +100,18 @@ static kafka_offset_t *find_offset(struct commit *m, size_t *next, struct str to
         }
     }
     return NULL;
+}
+
+/* Consumer protocol: the member's epoch has moved on since the request was made. */
+static bool renew_epoch(struct commit *m)
+{
+    struct group *g = m->g;
+    pthread_mutex_lock(&g->c->lock);
+    bool moved = g->modern && g->generation >= 0 && g->generation != m->generation;
+    if (moved)
+        m->req.generation_id_or_member_epoch = m->generation = g->generation;
+    pthread_mutex_unlock(&g->c->lock);
+    return moved;
 }
 
 /* The first error that is final, else the first, else none. */
@@ -124,7 +136,8 @@ static kafka_err_t on_commit_answer(struct op *op, int version, const void *resp
                                 (kafka_err_is_retriable(result) && !kafka_err_is_retriable(err))))
             result = err;
     }
-    return result;
+    return result == KERR_STALE_MEMBER_EPOCH && renew_epoch(m) ? KERR_COORDINATOR_LOAD_IN_PROGRESS
+                                                               : result;
 }
 
 /* What it means for the membership, and what the caller is told. Lock held. */
@@ -138,6 +151,8 @@ static kafka_err_t settle(struct commit *m, kafka_err_t err)
         if (subscribed && current && group_is_member(g))
             group_want_rejoin(g, "a commit found the group rebalancing");
         return err;
+    case KERR_STALE_MEMBER_EPOCH:
+        return KAFKA_ERR_COMMIT_FAILED;
     case KERR_ILLEGAL_GENERATION:
     case KERR_UNKNOWN_MEMBER_ID:
         if (!subscribed)
@@ -196,7 +211,9 @@ static struct commit *commit_start(struct group *g, const kafka_offset_t *offset
     m->op = (struct op){.coordinator = &g->coordinator,
                         .once = once,
                         .api_key = API_OFFSET_COMMIT,
-                        .min_version = m->req.group_instance_id.len >= 0 ? 7 : 1,
+                        .min_version = g->modern && consumer_is_subscribed(g->c) ? 9
+                                       : m->req.group_instance_id.len >= 0       ? 7
+                                                                                 : 1,
                         .max_version = -1,
                         .request = &m->req,
                         .handle = on_commit_answer,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/cluster_private.h"
 #include "client/consumer_private.h"
@@ -15,11 +16,11 @@ static const struct {
     unsigned next; /* legal ones; OUT is always: a membership may end at any time */
 } states[] = {
     [GROUP_OUT] = {"Out", BIT(GROUP_JOINING)},
-    [GROUP_JOINING] = {"Joining", BIT(GROUP_ASSIGNING) | BIT(GROUP_SYNCING)},
+    [GROUP_JOINING] = {"Joining", BIT(GROUP_ASSIGNING) | BIT(GROUP_SYNCING) | BIT(GROUP_ASSIGNED)},
     [GROUP_ASSIGNING] = {"Assigning", BIT(GROUP_SYNCING) | BIT(GROUP_JOINING)},
     [GROUP_SYNCING] = {"Syncing", BIT(GROUP_ASSIGNED) | BIT(GROUP_JOINING)},
     [GROUP_ASSIGNED] = {"Assigned", BIT(GROUP_STABLE) | BIT(GROUP_JOINING)},
-    [GROUP_STABLE] = {"Stable", BIT(GROUP_JOINING)},
+    [GROUP_STABLE] = {"Stable", BIT(GROUP_JOINING) | BIT(GROUP_ASSIGNED)},
 };
 
 const char *group_state_name(enum group_state state)
@@ -86,12 +87,32 @@ static void read_settings(struct group *g, const kafka_conf_t *conf)
     g->heartbeat_ms = client_conf_int(conf, SCOPE_CONSUMER, "heartbeat.interval.ms");
     g->max_poll_ms = client_conf_int(conf, SCOPE_CONSUMER, "max.poll.interval.ms");
     g->auto_commit_ms = client_conf_int(conf, SCOPE_CONSUMER, "auto.commit.interval.ms");
+    g->modern =
+        strcasecmp(client_conf_string(conf, SCOPE_CONSUMER, "group.protocol"), "consumer") == 0;
+    g->remote_assignor = client_conf_string(conf, SCOPE_CONSUMER, "group.remote.assignor");
     g->auto_commit = client_conf_bool(conf, SCOPE_CONSUMER, "enable.auto.commit");
     g->leave_on_close = client_conf_bool(conf, SCOPE_CONSUMER, "internal.leave.group.on.close");
 }
 
+/* What the broker decides in this protocol must not be set. */
+static bool check_modern(const struct group *g, char *err, size_t err_n)
+{
+    static const char *const foreign[] = {"heartbeat.interval.ms", "session.timeout.ms",
+                                          "partition.assignment.strategy"};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (client_conf_is_set(g->c->conf, foreign[i])) {
+            snprintf(err, err_n,
+                     "%s cannot be set with group.protocol=consumer: the broker decides",
+                     foreign[i]);
+            return false;
+        }
+    return true;
+}
+
 static bool check_settings(const struct group *g, char *err, size_t err_n)
 {
+    if (g->modern)
+        return check_modern(g, err, err_n);
     if (g->heartbeat_ms < g->session_timeout_ms)
         return true;
     snprintf(err, err_n, "heartbeat.interval.ms=%lld: must be below session.timeout.ms=%d",
@@ -111,11 +132,13 @@ struct group *group_new(struct kafka_consumer *c, char *err, size_t err_n)
     g->generation = g->had_generation = -1;
     list_init(&g->commits);
     arena_init(&g->leading.mem, 0);
+    arena_init(&g->target_mem, 0);
     read_settings(g, c->conf);
     if (!read_assignors(g, c->conf, err, err_n) || !check_settings(g, err, err_n)) {
         group_free(g);
         return NULL;
     }
+    g->cooperative |= g->modern;
     g->auto_commit_due_ms = client_now_ms() + g->auto_commit_ms;
     return g;
 }
@@ -136,6 +159,7 @@ void group_free(struct group *g)
     commits_free(g);
     free_watched(g);
     arena_free(&g->leading.mem);
+    arena_free(&g->target_mem);
     kafka_partition_list_free(g->next);
     kafka_partition_list_free(g->had);
     free(g->assignors);
@@ -161,6 +185,7 @@ void group_reset(struct group *g, bool keep_id)
         g->member_id[0] = 0;
     kafka_partition_list_free(g->next);
     g->next = NULL;
+    g->target = NULL;
     group_set_state(g, GROUP_OUT);
     pthread_cond_broadcast(&g->c->news);
 }

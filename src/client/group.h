@@ -1,4 +1,4 @@
-/* group.h - a consumer as a member of a group (classic protocol).
+/* group.h - a consumer as a member of a group: classic protocol, or group.protocol=consumer.
  *
  *            poll: commit, revoke            answer; leader: assign       answer
  *   OUT ------------------------> JOINING ------------------> SYNCING -----------> ASSIGNED
@@ -43,6 +43,11 @@ struct group_round { /* what the leader works on, background thread; the user re
     bool skip; /* the group has its assignment: only watch the topics */
 };
 
+struct id_partition {
+    struct uuid topic;
+    int32_t partition;
+};
+
 struct watched_topic {
     char *name;
     int32_t partitions;
@@ -55,6 +60,8 @@ struct group {
     int32_t session_timeout_ms;
     int64_t heartbeat_ms, max_poll_ms, auto_commit_ms;
     bool auto_commit, leave_on_close, cooperative;
+    bool modern;                 /* group.protocol=consumer */
+    const char *remote_assignor; /* NULL: the broker's default */
     kafka_assignor_t *assignors; /* in the order of preference */
     size_t assignors_n;
 
@@ -84,11 +91,20 @@ struct group {
     kafka_err_t fatal; /* for the next poll */
     char fatal_text[256];
     kafka_partition_list_t *next; /* ASSIGNED: what this member got */
+    uint64_t next_number;         /* rises with each */
     kafka_partition_list_t *had;  /* sticky: the last assignment, and its generation */
     int32_t had_generation;
     bool run_posted;
     bool in_poll;
     int64_t last_poll_ms;
+
+    /* consumer protocol */
+    bool say_all; /* the next heartbeat names everything */
+    bool say_now; /* and does not wait for its time */
+    bool say_owned;
+    struct arena target_mem;
+    struct id_partition *target; /* as the broker gave it; NULL: none that waits for topic names */
+    size_t target_n;
 
     /* the rebalance that poll prepares */
     bool preparing;                /* partitions are about to be revoked: they are at rest */
@@ -125,6 +141,15 @@ void group_on_metadata(struct group *g); /* lock held */
 void group_stop(struct group *g);
 /* LeaveGroup, not waited for. @thread any, lock held */
 void group_leave(struct group *g, const char *reason);
+
+/* group_modern.c: background thread, lock held. */
+/* Sends the heartbeat that is due; when to look again. */
+int64_t group_modern_run(struct group *g, int64_t now_ms);
+/* Names of topics may have come. */
+void group_modern_resolve(struct group *g);
+/* @thread any: the heartbeat that leaves; false: nothing to leave, or no memory. */
+bool group_modern_leave(struct group *g);
+void group_left(struct group *g); /* one of group.leaving has ended; takes the lock */
 
 /* group_join.c: background thread, lock held. */
 void group_join(struct group *g);

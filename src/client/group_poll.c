@@ -178,7 +178,8 @@ static void give_up_moved(kafka_consumer_t *c)
             commit_auto(c);
         call_gone(c, false, &moved);
         keep_only(c, in_next);
-        group_want_rejoin(g, "partitions were given up for other members");
+        if (!g->modern)
+            group_want_rejoin(g, "partitions were given up for other members");
     }
     free(moved.v);
 }
@@ -187,14 +188,14 @@ static void give_up_moved(kafka_consumer_t *c)
 static void apply(kafka_consumer_t *c)
 {
     struct group *g = c->group;
-    uint64_t round = g->round;
+    uint64_t round = g->round, number = g->next_number;
     struct part_set added = {malloc((g->next->n + 1) * sizeof *added.v), 0};
     kafka_partition_list_t *next = partition_list_copy(g->next->v, g->next->n);
     if (!added.v || !next) {
         group_reset(g, true);
         group_fail(g, KAFKA_ERR_NO_MEMORY, "taking the assignment");
     } else {
-        if (!all_wanted(c))
+        if (!g->modern && !all_wanted(c))
             group_want_rejoin(g, "the assignment has topics that are not subscribed to");
         if (g->cooperative)
             give_up_moved(c);
@@ -205,8 +206,12 @@ static void apply(kafka_consumer_t *c)
             consumer_set_parts(c, next->v, next->n);
         if (g->round == round && g->state == GROUP_ASSIGNED)
             call(c, c->listener.assigned, &added);
-        if (g->round == round && g->state == GROUP_ASSIGNED)
-            group_set_state(g, GROUP_STABLE);
+        if (g->round == round && g->state == GROUP_ASSIGNED && g->next_number == number)
+            group_set_state(g, GROUP_STABLE); /* else another came meanwhile: again */
+        if (g->modern) {
+            g->say_owned = g->say_now = true;
+            group_wake(g);
+        }
         g->auto_commit_due_ms = client_now_ms() + g->auto_commit_ms;
     }
     kafka_partition_list_free(next);
@@ -214,6 +219,17 @@ static void apply(kafka_consumer_t *c)
 }
 
 /* ---- poll ---- */
+
+/* Consumer protocol: the broker is told of another subscription, and assigns. */
+static void say_subscription(kafka_consumer_t *c)
+{
+    struct group *g = c->group;
+    if (c->mode == CONSUMER_PATTERN && !c->pattern_ready)
+        return;
+    g->rejoin = false;
+    g->say_all = g->say_now = true;
+    group_wake(g);
+}
 
 static kafka_err_t take_fatal(struct group *g)
 {
@@ -234,8 +250,10 @@ kafka_err_t group_poll(kafka_consumer_t *c)
         g->last_poll_ms = client_now_ms();
         if (g->state == GROUP_ASSIGNED)
             apply(c);
-        if (g->state == GROUP_OUT || (g->state == GROUP_STABLE && g->rejoin))
+        if (g->state == GROUP_OUT || (g->state == GROUP_STABLE && g->rejoin && !g->modern))
             prepare(c);
+        else if (g->modern && g->rejoin)
+            say_subscription(c);
     }
     if (g->auto_commit && !g->preparing && client_now_ms() >= g->auto_commit_due_ms)
         commit_auto(c);

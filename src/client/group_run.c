@@ -131,15 +131,24 @@ static void leaving_done(struct op *op, kafka_err_t result)
     }
     if (result != KAFKA_OK && result != KERR_UNKNOWN_MEMBER_ID)
         client_log(1, "group %s: leaving: %s", g->id, kafka_err_name(result));
+    group_left(g);
+    free(l);
+}
+
+void group_left(struct group *g)
+{
     pthread_mutex_lock(&g->c->lock);
     g->leaving--;
     pthread_cond_broadcast(&g->c->news);
     pthread_mutex_unlock(&g->c->lock);
-    free(l);
 }
 
 void group_leave(struct group *g, const char *reason)
 {
+    if (g->modern) {
+        g->leaving += group_modern_leave(g);
+        return;
+    }
     if (g->instance_id || !g->member_id[0])
         return; /* a static member comes back under its name */
     size_t id_n = strlen(g->member_id) + 1, reason_n = strlen(reason) + 1;
@@ -228,13 +237,15 @@ void group_run(struct group *g)
         group_reset(g, false);
         group_fail(g, err, "finding its coordinator");
     }
-    if (g->state == GROUP_JOINING && !g->joining) {
+    if (g->modern)
+        due = group_modern_run(g, now);
+    else if (g->state == GROUP_JOINING && !g->joining) {
         if (now < g->retry_at_ms)
             due = g->retry_at_ms;
         else
             group_join(g);
     }
-    if (group_is_member(g))
+    if (!g->modern && group_is_member(g))
         due = earlier(due, run_heartbeat(g, now));
     executor_timer_stop(cluster_executor(g->c->cluster), &g->timer);
     if (due != INT64_MAX)
@@ -284,6 +295,8 @@ void group_init_background(struct group *g)
 
 void group_on_metadata(struct group *g)
 {
+    if (g->modern)
+        group_modern_resolve(g);
     if (g->state == GROUP_ASSIGNING)
         group_try_assign(g);
     if (group_is_member(g) && g->leader && !g->rejoin && group_watched_changed(g))

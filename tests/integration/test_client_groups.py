@@ -91,7 +91,7 @@ def parts(topic, *numbers):
     return {"%s-%d" % (topic, n) for n in numbers}
 
 
-class GroupsTest(tool_test.ToolTest):
+class GroupsBase(tool_test.ToolTest):
     OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100",
                  "offsets.topic.num.partitions": "3"}
 
@@ -119,6 +119,10 @@ class GroupsTest(tool_test.ToolTest):
 
     def group(self):
         return "g-" + self.id().rsplit(".", 1)[1]
+
+
+class GroupsTest(GroupsBase):
+    """The classic protocol."""
 
     def shares(self, strategy, topic_size=4):
         """Two members with this assignor: what each has at last, then what the first has alone."""
@@ -360,6 +364,128 @@ class GroupsTest(tool_test.ToolTest):
         m.ask("rebalance", "rebalance NONE")
         m.wait("revoked %s-0" % t)
         m.wait("assigned %s-0" % t)
+
+
+class ConsumerProtocolTest(GroupsBase):
+    """group.protocol=consumer."""
+    OVERRIDES = dict(GroupsBase.OVERRIDES, **{
+        "group.coordinator.rebalance.protocols": "classic,consumer", "group.consumer.min.heartbeat.interval.ms": "50",
+        "group.consumer.heartbeat.interval.ms": "50", "group.consumer.min.session.timeout.ms": "500",
+        "group.consumer.session.timeout.ms": "2000"})
+
+    def modern(self, group, **settings):
+        return self.member(group, group_protocol="consumer", heartbeat_interval_ms=None, session_timeout_ms=None,
+                           **settings)
+
+    def test_two_share_and_one_takes_back(self):
+        t, g = self.new_topic(4), self.group()
+        one = self.modern(g)
+        one.ask("subscribe " + t, "subscribe NONE")
+        one.wait("assigned .*%s-3" % t)
+        two = self.modern(g)
+        two.ask("subscribe " + t, "subscribe NONE")
+        moved = one.wait_set("revoked")
+        self.assertEqual(len(moved), 2)
+        two.wait("assigned " + " ".join(sorted(moved)))
+        self.assertEqual(two.close(), 0)
+        one.wait("assigned " + " ".join(sorted(moved)))
+        self.assertEqual(one.close(), 0)
+        self.assertEqual(one.said("lost.*"), [])
+
+    def test_commits_and_goes_on(self):
+        t, g = self.new_topic(1), self.group()
+        self.produce(t, "a", "b")
+        m = self.modern(g, enable_auto_commit="false")
+        m.ask("subscribe " + t, "subscribe NONE")
+        m.wait("record %s-0 1 b" % t)
+        m.ask("commit", "commit NONE")
+        m.ask("committed %s 0" % t, "committed 2")
+        self.assertEqual(m.close(), 0)
+        self.produce(t, "c")
+        m = self.modern(g)
+        m.ask("subscribe " + t, "subscribe NONE")
+        m.wait("record %s-0 2 c" % t)
+        self.assertEqual(len(m.said("record.*")), 1)
+        self.assertEqual(m.close(), 0)
+
+    def test_what_was_read_is_committed_when_partitions_move(self):
+        t, g = self.new_topic(2), self.group()
+        self.produce(t, "a", "b", "c")
+        one = self.modern(g, auto_commit_interval_ms="3600000")
+        one.ask("subscribe " + t, "subscribe NONE")
+        one.wait("record .* c")
+        two = self.modern(g, auto_commit_interval_ms="3600000")
+        two.ask("subscribe " + t, "subscribe NONE")
+        two.wait("assigned %s-[01]" % t)
+        self.produce(t, "d")
+        harness.until("d is read", lambda: one.said("record .* d") + two.said("record .* d"))
+        self.assertEqual(len(one.said("record .* [abc]")) + len(two.said("record .* [abc]")), 3)
+
+    def test_a_member_that_does_not_poll_is_out(self):
+        t, g = self.new_topic(2), self.group()
+        one = self.modern(g, max_poll_interval_ms="500")
+        one.ask("subscribe " + t, "subscribe NONE")
+        one.wait("assigned .*%s-1" % t)
+        two = self.modern(g)
+        two.ask("subscribe " + t, "subscribe NONE")
+        two.wait("assigned %s-[01]" % t)
+        one.tell("hang 3000")
+        two.wait("assigned %s-[01]" % t)
+        one.wait("lost .*")
+        one.wait("assigned %s-[01]" % t)
+
+    def test_a_dead_member_is_out_after_its_session(self):
+        t, g = self.new_topic(2), self.group()
+        one = self.modern(g)
+        one.ask("subscribe " + t, "subscribe NONE")
+        one.wait("assigned .*%s-1" % t)
+        two = self.modern(g)
+        two.ask("subscribe " + t, "subscribe NONE")
+        two.wait("assigned %s-[01]" % t)
+        one.quit()
+        two.wait("assigned %s-[01]" % t)
+
+    def test_subscriptions_and_patterns_change(self):
+        g, name = self.group(), self.topic()
+        self.new_topic(1, name + "-a1")
+        m = self.modern(g)
+        m.ask(r"pattern %s-a\d" % name, "pattern NONE")
+        m.wait("assigned %s-a1-0" % name)
+        self.new_topic(1, name + "-a2")
+        m.wait("assigned %s-a2-0" % name)
+        m.ask("unsubscribe", "unsubscribe NONE")
+        m.wait_set("revoked") if not m.said("revoked.*") else None
+        m.ask("subscribe %s-a2" % name, "subscribe NONE")
+        m.wait("assigned %s-a2-0" % name)
+        self.assertEqual(m.close(), 0)
+
+    def test_a_static_member_comes_back(self):
+        t, g = self.new_topic(1), self.group()
+        m = self.modern(g, group_instance_id="i")
+        m.ask("subscribe " + t, "subscribe NONE")
+        m.wait("assigned %s-0" % t)
+        self.assertEqual(m.close(), 0)
+        m = self.modern(g, group_instance_id="i")
+        m.ask("subscribe " + t, "subscribe NONE")
+        m.wait("assigned %s-0" % t)
+        other = self.modern(g, group_instance_id="i")
+        other.ask("subscribe " + t, "subscribe NONE")
+        other.wait("poll UNRELEASED_INSTANCE_ID .*")
+
+    def test_what_the_broker_decides_must_not_be_set(self):
+        m = self.member(self.group(), group_protocol="consumer")
+        m.wait("refused heartbeat.interval.ms cannot be set with group.protocol=consumer.*")
+        self.assertEqual(m.end(), 1)
+
+
+class ClassicBrokerTest(GroupsBase):
+    OVERRIDES = dict(GroupsBase.OVERRIDES, **{"group.coordinator.rebalance.protocols": "classic"})
+
+    def test_without_the_protocol_that_is_told(self):
+        t = self.new_topic(1)
+        m = self.member(self.group(), group_protocol="consumer", heartbeat_interval_ms=None, session_timeout_ms=None)
+        m.ask("subscribe " + t, "subscribe NONE")
+        m.wait("poll UNSUPPORTED .*the broker does not have group.protocol=consumer, use classic.*")
 
 
 class RestartTest(unittest.TestCase):
