@@ -1,5 +1,6 @@
 /* group_modern.c - group.protocol=consumer (KIP-848): one request, ConsumerGroupHeartbeat, in which
  * a member says what it wants and has, and the broker what it shall have. See group.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,12 @@ static void retry_later(struct group *g, int64_t now)
     g->beat_due_ms = g->retry_at_ms = now + cluster_backoff_ms(g->c->cluster, g->attempts++);
 }
 
-static void on_error(struct group *g, kafka_err_t err, int64_t now)
+/* said: the broker's words, or null. */
+static void on_error(struct group *g, kafka_err_t err, struct str said, int64_t now)
 {
+    char what[160] = "heartbeat";
+    if (said.len > 0)
+        snprintf(what, sizeof what, "heartbeat: %.*s", STR_ARG(said));
     if (err == KERR_FENCED_MEMBER_EPOCH || err == KERR_UNKNOWN_MEMBER_ID) {
         client_log(1, "group %s: member %s is out: %s", g->id, g->member_id, kafka_err_name(err));
         group_reset(g, true);
@@ -99,7 +104,7 @@ static void on_error(struct group *g, kafka_err_t err, int64_t now)
                    "the broker does not have group.protocol=consumer, use classic");
     } else if (err > 0 && !kafka_err_is_retriable(err)) {
         group_reset(g, false);
-        group_fail(g, err, "heartbeat");
+        group_fail(g, err, what);
     } else {
         retry_later(g, now);
     }
@@ -146,7 +151,7 @@ static void on_heartbeat(void *arg, int status, int version, const void *respons
     if (h.round == g->round && err == KAFKA_OK)
         on_ok(g, m, now);
     else if (h.round == g->round)
-        on_error(g, err, now);
+        on_error(g, err, status == 0 ? m->error_message : STR_NULL, now);
     group_run(g);
     pthread_mutex_unlock(&g->c->lock);
 }
@@ -215,13 +220,28 @@ static bool fill(struct group *g, struct arena *a, struct consumer_group_heartbe
     return (!all && !g->say_owned) || fill_owned(g, a, req);
 }
 
+/* Made by the client, as later versions of the request want it; all take it. */
+static bool make_member_id(struct group *g)
+{
+    char id[23];
+    if (g->member_id[0])
+        return true;
+    uuid_format(uuid_random(), id);
+    char *copy = str_dup(str_of(id));
+    if (!copy)
+        return false;
+    free(g->member_id);
+    g->member_id = copy;
+    return true;
+}
+
 static void send_beat(struct group *g, struct node *n, int64_t now)
 {
     struct arena a;
     struct consumer_group_heartbeat_request req;
     struct heartbeat *h = malloc(sizeof *h);
     arena_init(&a, 0);
-    if (h && fill(g, &a, &req)) {
+    if (h && make_member_id(g) && fill(g, &a, &req)) {
         *h = (struct heartbeat){.g = g, .round = g->round, .to = n};
         g->beating = node_send(n, API_CONSUMER_GROUP_HEARTBEAT, -1, -1, &req,
                                cluster_request_timeout(g->c->cluster), true, on_heartbeat, h) == 0;

@@ -52,7 +52,7 @@ class Member:
                         return m
                 if not self.cond.wait(max(0, end - time.monotonic())) and time.monotonic() > end:
                     raise AssertionError("no line %r within %g s; said %s; errors %s"
-                                         % (pattern, deadline, self.lines[-40:], self.errors[-20:]))
+                                         % (pattern, deadline, self.lines[-12:], self.errors[-12:]))
 
     def ask(self, line, pattern):
         self.tell(line)
