@@ -84,6 +84,11 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
 enum kerr partition_probe(struct partition *p, const struct partition_read_args *args,
                           int64_t *bound, bool *diverges);
 
+/* The replica other than this leader that a consumer in the rack should read this offset from: in
+ * sync, with that offset, in that rack, with an endpoint on the listener. -1: stay here. */
+int32_t partition_nearest_replica(struct partition *p, int64_t offset, struct str rack,
+                                  struct str listener);
+
 /* ListOffsets. replica_id: -1 consumer, >= 0 replica, -2 debugging (asks any replica).
  * KERR_OFFSET_NOT_AVAILABLE while the high watermark has not reached this leader's epoch. @blocks
  * unless the timestamp is one of LIST_LATEST, LIST_EARLIEST(_LOCAL), LIST_LATEST_TIERED. */

@@ -82,6 +82,8 @@ static void fill_partition(struct fetch_op *op, int i, struct leader_hints *hint
     out->records = records_of(s);
     out->high_watermark = -1;
     out->aborted_transactions.n = -1;
+    if (s->error == KERR_NONE && s->partition)
+        out->preferred_read_replica = s->nearest;
     if (s->error == KERR_NONE) {
         out->high_watermark = s->read.high_watermark;
         out->last_stable_offset = s->read.last_stable_offset;
@@ -162,7 +164,8 @@ static enum kerr end_session(struct fetch_op *op, struct fetch_found *found)
             .log_start = s->error == KERR_NONE ? s->read.log_start_offset : -1,
             .has_records = s->error == KERR_NONE &&
                            (s->converted_form ? s->converted.len : s->read.slice.len) > 0,
-            .special = s->error == KERR_NONE && s->read.diverging_epoch >= 0};
+            .special = s->error == KERR_NONE &&
+                       (s->read.diverging_epoch >= 0 || (s->partition && s->nearest >= 0))};
     }
     return fetch_context_end(broker_fetch_sessions(op->req->broker), &op->context, found);
 }

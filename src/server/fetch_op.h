@@ -16,6 +16,7 @@
 struct fetch_slot {              /* beside context.wants[i] */
     struct partition *partition; /* one reference; NULL: `error` says why */
     enum kerr error;             /* of finding it, or of the read */
+    int32_t nearest;             /* the replica to read from instead; -1 = none */
     bool unknown;                /* not in the metadata cache: no reason to answer at once */
     struct partition_read read;  /* its slice holds one reference on the file */
     int64_t available;           /* while waiting: bytes that a read would give */
@@ -31,6 +32,7 @@ struct fetch_op {
     struct fetch_slot *slots;
     int32_t replica_id;
     enum isolation isolation;
+    struct str rack;  /* of the consumer, where it matters; else null */
     bool hard_limit;  /* v0-v2: cut anywhere, also in the first batch */
     bool leader_only; /* the fetcher cannot be sent to, or served by, a follower */
     uint32_t max_bytes;

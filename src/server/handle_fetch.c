@@ -5,6 +5,8 @@
  *          left of the response's. Until the first that gives bytes, the limits do not hold for one
  *          batch, so that there is always progress. v0-v2 have no response limit and cut anywhere.
  */
+#include <string.h>
+
 #include "server/client_quotas.h"
 #include "server/fetch_op.h"
 #include "server/handlers.h"
@@ -73,9 +75,18 @@ static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one
     args.min_one = min_one;
     args.reread = reread;
     args.now = op->warmed < FETCH_WARM_MAX;
+    /* Sent elsewhere, a consumer gets positions and no records. */
+    s->nearest = str_is_null(op->rack)
+                     ? -1
+                     : partition_nearest_replica(s->partition, args.offset, op->rack,
+                                                 request_listener(op->req));
+    if (s->nearest >= 0) {
+        args.max_bytes = 0;
+        args.min_one = false;
+    }
     s->error = partition_read(s->partition, &args, op->req->arena, &s->read);
     op->cold |= s->read.slice.cold;
-    if (s->error != KERR_NONE || s->read.diverging_epoch >= 0)
+    if (s->error != KERR_NONE || s->read.diverging_epoch >= 0 || s->nearest >= 0)
         op->must_answer = true;
 }
 
@@ -168,6 +179,13 @@ void fetch_deliver(struct fetch_op *op)
         fetch_answer(op);
 }
 
+static bool selects_by_rack(const struct config *c)
+{
+    const char *selector = config_string(c, "replica.selector.class");
+    const char *name = selector ? strrchr(selector, '.') : NULL;
+    return name && strcmp(name, ".RackAwareReplicaSelector") == 0;
+}
+
 static void set_limits(struct fetch_op *op)
 {
     int version = request_version(op->req);
@@ -189,6 +207,10 @@ static void set_limits(struct fetch_op *op)
     op->min_bytes = body->min_bytes < asked ? body->min_bytes : asked;
     op->req->untimed = op->replica_id >= 0;
     op->isolation = body->isolation_level == READ_COMMITTED ? READ_COMMITTED : READ_UNCOMMITTED;
+    op->rack = STR_NULL;
+    if (op->replica_id < 0 && version >= FIRST_VERSION_FOLLOWER_FETCH && body->rack_id.len > 0 &&
+        selects_by_rack(broker_config(op->req->broker)))
+        op->rack = body->rack_id;
     op->hard_limit = version < FIRST_VERSION_RESPONSE_LIMIT;
     op->leader_only = op->replica_id >= 0 || version < FIRST_VERSION_FOLLOWER_FETCH;
 }
