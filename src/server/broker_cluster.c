@@ -12,6 +12,7 @@
 #include "metadata/znode.h"
 #include "protocol/msg/allocate_producer_ids.h"
 #include "replica/isr_manager.h"
+#include "replica/isr_store.h"
 #include "server/broker_private.h"
 #include "server/fetch_threads.h"
 #include "server/local_channel.h"
@@ -132,15 +133,24 @@ static bool make_isr_manager(struct broker *b)
     return b->isr_manager != NULL;
 }
 
+static bool make_isr_store(struct broker *b)
+{
+    struct isr_store_options o = {
+        .broker_id = b->id, .store = b->store, .ex = uv_executor_ex(b->background)};
+    b->isr_store = isr_store_new(&o);
+    return b->isr_store != NULL;
+}
+
 struct isr_writer *broker_isr_writer(struct broker *b)
 {
-    return isr_manager_writer(b->isr_manager);
+    return b->isr_store ? isr_store_writer(b->isr_store) : isr_manager_writer(b->isr_manager);
 }
 
 int broker_make_ties(struct broker *b, char *err, size_t err_n)
 {
     b->metadata = metadata_cache_new();
-    bool made = b->metadata && make_fetchers(b) && make_isr_manager(b);
+    bool made = b->metadata && make_fetchers(b) &&
+                (ibp_has_alter_partition(broker_ibp(b)) ? make_isr_manager(b) : make_isr_store(b));
     if (made && ibp_has_producer_id_blocks(broker_ibp(b)))
         made = (b->producer_id_link = broker_link_to_controller(b)) != NULL;
     if (made)
@@ -153,6 +163,8 @@ void broker_close_links(struct broker *b)
 {
     if (b->isr_manager)
         isr_manager_stop(b->isr_manager);
+    if (b->isr_store)
+        isr_store_stop(b->isr_store);
     controller_link_close(b->isr_link);
     b->isr_link = NULL;
     controller_link_close(b->producer_id_link);

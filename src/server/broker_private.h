@@ -44,7 +44,8 @@ struct broker {
     struct fetchers *fetchers;
     struct remote_peers background_peers; /* on the background executor */
     struct controller_link *isr_link;
-    struct isr_manager *isr_manager;
+    struct isr_manager *isr_manager;          /* NULL below level 2.7-IV2, where */
+    struct isr_store *isr_store;              /* this one writes; NULL from there on */
     struct controller_link *producer_id_link; /* NULL below level 3.0 */
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;

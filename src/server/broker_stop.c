@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "replica/isr_store.h"
 #include "server/auto_create.h"
 #include "server/broker_cluster.h"
 #include "server/broker_groups.h"
@@ -133,6 +134,7 @@ static void close_data(struct broker *b)
 static void free_parts(struct broker *b)
 {
     finalized_features_free(b->features);
+    isr_store_free(b->isr_store);
     upkeep_free(b->upkeep);
     log_mover_free(b->mover);
     auto_create_free(b->auto_create);
