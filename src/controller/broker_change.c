@@ -114,6 +114,18 @@ static void elect_leaderless(struct flow *f)
     partitions_elect(f, j->partitions, ELECT_OFFLINE);
 }
 
+/* A target that waited for one of them may be in sync. */
+static void complete_moves(struct flow *f)
+{
+    struct partition_list l = {NULL, 0, 0};
+    hmap_each (h, &job_of(f)->c->ctx.topics) {
+        struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
+        for (int i = 0; i < t->partitions_n && t->moving; i++)
+            job_add_partition(f, &l, t->partitions[i]);
+    }
+    moves_complete(f, &l);
+}
+
 static void resume_deletions(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -126,8 +138,8 @@ static void resume_deletions(struct flow *f)
     job_call(f, resume, deletion_resume_steps);
 }
 
-static const flow_step startup_steps[] = {gather, tell_of_arrival, elect_leaderless,
-                                          resume_deletions, NULL};
+static const flow_step startup_steps[] = {gather,         tell_of_arrival,  elect_leaderless,
+                                          complete_moves, resume_deletions, NULL};
 
 /* Replicas that went: what they led is elected anew, they leave the ISRs. job.replicas */
 

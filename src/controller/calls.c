@@ -12,6 +12,8 @@ static const struct {
     {API_ALTER_PARTITION, &event_alter_partition, KERR_NOT_CONTROLLER},
     {API_CONTROLLED_SHUTDOWN, &event_controlled_shutdown, KERR_STALE_CONTROLLER_EPOCH},
     {API_ELECT_LEADERS, &event_elect_leaders, KERR_NOT_CONTROLLER},
+    {API_ALTER_PARTITION_REASSIGNMENTS, &event_reassign, KERR_NOT_CONTROLLER},
+    {API_LIST_PARTITION_REASSIGNMENTS, &event_list_moves, KERR_NOT_CONTROLLER},
     {API_ALLOCATE_PRODUCER_IDS, &event_allocate_producer_ids, KERR_NOT_CONTROLLER},
 };
 enum { KINDS_N = sizeof(kinds) / sizeof(*kinds) };

@@ -309,3 +309,78 @@ void context_set_replica(struct ctl_partition *p, struct ctl_replica *r, enum re
     p->topic->replicas_in[to]++;
     r->state = (uint8_t)to;
 }
+
+/* Reassignments. */
+
+bool context_is_moving(const struct ctl_partition *p)
+{
+    for (int i = 0; i < p->replicas_n; i++)
+        if (p->replicas[i].adding || p->replicas[i].removing)
+            return true;
+    return false;
+}
+
+static struct id_list without(const struct ctl_partition *p, struct arena *a, bool adding)
+{
+    struct id_list l = {arena_array(a, int32_t, (size_t)p->replicas_n), 0};
+    for (int i = 0; l.v && i < p->replicas_n; i++)
+        if (!(adding ? p->replicas[i].adding : p->replicas[i].removing))
+            l.v[l.n++] = p->replicas[i].broker;
+    return l;
+}
+
+struct id_list context_origin(const struct ctl_partition *p, struct arena *a)
+{
+    return without(p, a, true);
+}
+
+struct id_list context_target(const struct ctl_partition *p, struct arena *a)
+{
+    return without(p, a, false);
+}
+
+static struct ctl_replica moved(struct ctl_partition *p, int32_t broker, struct id_list target,
+                                struct id_list origin)
+{
+    const struct ctl_replica *old = context_replica(p, broker);
+    struct ctl_replica r = {.broker = broker, .state = REPLICA_NON_EXISTENT};
+    if (old)
+        r = *old;
+    else
+        p->topic->replicas_in[REPLICA_NON_EXISTENT]++;
+    r.adding = !id_list_has(origin, broker);
+    r.removing = !id_list_has(target, broker);
+    return r;
+}
+
+int context_reassign(struct ctl_partition *p, struct id_list target, struct id_list origin)
+{
+    size_t room = (size_t)(target.n + origin.n + p->replicas_n) + 1;
+    struct ctl_replica *now = calloc(room, sizeof(*now));
+    int n = 0;
+    if (!now)
+        return -ENOMEM;
+    context_forget_dropped(p);
+    for (int i = 0; i < target.n; i++)
+        now[n++] = moved(p, target.v[i], target, origin);
+    for (int i = 0; i < origin.n; i++)
+        if (!id_list_has(target, origin.v[i]))
+            now[n++] = moved(p, origin.v[i], target, origin);
+    int dropped = 0;
+    for (int i = 0; i < p->replicas_n; i++)
+        if (!id_list_has(target, p->replicas[i].broker) &&
+            !id_list_has(origin, p->replicas[i].broker))
+            now[n + dropped++] = p->replicas[i];
+    free(p->replicas);
+    p->replicas = now;
+    p->replicas_n = n;
+    p->dropped_n = dropped;
+    return 0;
+}
+
+void context_forget_dropped(struct ctl_partition *p)
+{
+    for (int i = 0; i < p->dropped_n; i++)
+        p->topic->replicas_in[p->replicas[p->replicas_n + i].state]--;
+    p->dropped_n = 0;
+}

@@ -54,6 +54,7 @@ struct ctl_partition {
     struct id_list isr;           /* owned */
     struct ctl_replica *replicas; /* owned; in order of preference */
     int replicas_n;
+    int dropped_n; /* behind those: not assigned any more, about to be deleted */
 };
 
 struct ctl_topic {
@@ -130,6 +131,16 @@ struct ctl_partition *context_partition(const struct ctl_topic *t, int32_t numbe
 /* A partition that is not there yet: NON_EXISTENT, as are its replicas. NULL without memory. */
 struct ctl_partition *context_add_partition(struct ctl_topic *t,
                                             const struct partition_assignment *a);
+/* Being reassigned? */
+bool context_is_moving(const struct ctl_partition *p);
+/* Where it came from, and where it goes: lists in the arena, NULL lists without memory. */
+struct id_list context_origin(const struct ctl_partition *p, struct arena *a);
+struct id_list context_target(const struct ctl_partition *p, struct arena *a);
+/* The assignment becomes the target, followed by what of the origin is not in it. Replicas keep
+ * their states; those in neither list are dropped: they stay, behind the others, until
+ * context_forget_dropped. Pointers to replicas are not good any more. 0 or -ENOMEM. */
+int context_reassign(struct ctl_partition *p, struct id_list target, struct id_list origin);
+void context_forget_dropped(struct ctl_partition *p);
 /* Takes over what the state node holds. 0 or -ENOMEM (then it is as before). */
 int context_set_known(struct ctl_partition *p, const struct partition_node *node, int32_t epoch);
 struct ctl_replica *context_replica(const struct ctl_partition *p, int32_t broker); /* NULL */

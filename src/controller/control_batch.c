@@ -208,6 +208,15 @@ static void fill_lisr_partition(struct arena *a, const struct ctl_entry *e, int 
     out->partition_epoch = p->epoch;
     out->replicas.v = replica_ids(a, p);
     out->replicas.n = p->replicas_n;
+    out->adding_replicas.v = arena_array(a, int32_t, (size_t)p->replicas_n);
+    out->removing_replicas.v = arena_array(a, int32_t, (size_t)p->replicas_n);
+    out->adding_replicas.n = out->removing_replicas.n = 0;
+    for (int i = 0; i < p->replicas_n; i++) {
+        if (p->replicas[i].adding && out->adding_replicas.v)
+            out->adding_replicas.v[out->adding_replicas.n++] = p->replicas[i].broker;
+        if (p->replicas[i].removing && out->removing_replicas.v)
+            out->removing_replicas.v[out->removing_replicas.n++] = p->replicas[i].broker;
+    }
     out->is_new = e->flags & ENTRY_NEW;
     out->leader_recovery_state = p->recovering && ibp_has_recovery_state(ibp);
 }

@@ -55,6 +55,7 @@ void controller_resign(struct controller *c, const char *why)
     store_unwatch(c->o.store, &c->isr_changes_watch);
     store_unwatch(c->o.store, &c->log_dirs_watch);
     store_unwatch(c->o.store, &c->preferred_watch);
+    store_unwatch(c->o.store, &c->reassign_watch);
     executor_timer_stop(c->o.ex, &c->rebalance_timer);
     batch_clear(c);
     struct hnode *h;

@@ -52,7 +52,7 @@ struct controller {
     int metadata_n, metadata_cap;
 
     struct store_watch controller_watch, brokers_watch, topics_watch, deletions_watch;
-    struct store_watch isr_changes_watch, log_dirs_watch, preferred_watch;
+    struct store_watch isr_changes_watch, log_dirs_watch, preferred_watch, reassign_watch;
     struct timer rebalance_timer;
     bool ready_told;
     uint64_t own_sent, own_answered; /* requests to this broker */
@@ -180,6 +180,14 @@ void rebalance_due(struct timer *t); /* controller.rebalance_timer */
 extern const struct event_kind event_log_dirs, event_isr_changes;
 /* job.broker and job.answer: partitions by name, with KAFKA_STORAGE_ERROR or NONE */
 extern const struct event_kind event_dirs_answered;
+
+/* reassignment.c */
+extern const struct event_kind event_reassign, event_list_moves, event_reassign_node;
+/* Those of the list whose target is in sync are completed, as a job of the step's. Others, and
+ * those that are not being reassigned, are passed over. */
+void moves_complete(struct flow *f, const struct partition_list *l);
+/* At a failover: goes on with all there are. */
+void moves_resume(struct flow *f);
 
 /* shutdown.c */
 extern const struct event_kind event_controlled_shutdown;

@@ -76,6 +76,10 @@ bool election_run(const struct election *e, enum election_strategy strategy, str
     case ELECT_PREFERRED:
         keep_isr(e, out);
         return lead(e, true, false, 1, out);
+    case ELECT_KEEP:
+        keep_isr(e, out);
+        out->leader = e->leader;
+        return true;
     case ELECT_SHUTDOWN:
         shrink_isr(e, true, out);
         return lead(e, true, false, e->n, out);

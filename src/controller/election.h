@@ -13,6 +13,8 @@ enum election_strategy {
     ELECT_PREFERRED,  /* the head of the assignment if it is online and in sync; the ISR stays */
     ELECT_SHUTDOWN,   /* brokers are about to stop: the first in sync that is not; they leave the
                          ISR */
+    ELECT_KEEP, /* nobody is elected: the same leader and ISR, in a new epoch, so that all take
+                   notice of a new assignment */
 };
 
 struct election_replica {
@@ -25,7 +27,8 @@ struct election {
     const struct election_replica *assignment; /* in order of preference */
     int n;
     struct id_list isr;
-    bool unclean; /* may a replica outside the ISR lead when nobody in it can? */
+    int32_t leader; /* of now */
+    bool unclean;   /* may a replica outside the ISR lead when nobody in it can? */
 };
 struct elected {
     int32_t leader;

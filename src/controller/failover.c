@@ -41,6 +41,11 @@ static void election_asked(struct store_watch *w)
     controller_event(container_of(w, struct controller, preferred_watch), &event_preferred_node);
 }
 
+static void moves_asked(struct store_watch *w)
+{
+    controller_event(container_of(w, struct controller, reassign_watch), &event_reassign_node);
+}
+
 static void list_notices(struct flow *f)
 {
     struct controller *c = controller_of(f);
@@ -49,6 +54,7 @@ static void list_notices(struct flow *f)
     controller_watch_on(c, &c->log_dirs_watch, PATH_LOG_DIR_EVENTS, true, log_dirs_changed);
     controller_watch_on(c, &c->isr_changes_watch, PATH_ISR_CHANGES, true, isrs_changed);
     controller_watch_on(c, &c->preferred_watch, PATH_PREFERRED, false, election_asked);
+    controller_watch_on(c, &c->reassign_watch, PATH_REASSIGN, false, moves_asked);
     job_ask(f, store_op_children(PATH_LOG_DIR_EVENTS, true));
     job_ask(f, store_op_children(PATH_ISR_CHANGES, true));
 }
@@ -234,13 +240,26 @@ static void begin_upkeep(struct flow *f)
 {
     enum { FIRST_REBALANCE_MS = 5000 };
     struct controller *c = controller_of(f);
-    controller_event(c, &event_preferred_node); /* which arms its watch, too */
+    controller_event(c, &event_reassign_node); /* which arm their watches, too */
+    controller_event(c, &event_preferred_node);
     if (c->o.rebalance_ms > 0)
         executor_timer_start(c->o.ex, &c->rebalance_timer, FIRST_REBALANCE_MS);
 }
 
-const flow_step failover_steps[] = {
-    read_feature,     write_feature,    list_notices,      delete_notices,
-    watch_and_list,   read_nodes,       learn_nodes,       read_states,
-    learn_states,     learn_deletions,  tell_live_brokers, begin_replicas,
-    begin_partitions, resume_deletions, begin_upkeep,      NULL};
+const flow_step failover_steps[] = {read_feature,
+                                    write_feature,
+                                    list_notices,
+                                    delete_notices,
+                                    watch_and_list,
+                                    read_nodes,
+                                    learn_nodes,
+                                    read_states,
+                                    learn_states,
+                                    learn_deletions,
+                                    tell_live_brokers,
+                                    begin_replicas,
+                                    begin_partitions,
+                                    moves_resume,
+                                    resume_deletions,
+                                    begin_upkeep,
+                                    NULL};

@@ -215,6 +215,10 @@ static void take_results(struct flow *f)
             batch_metadata(j->c, changes_of(f)[i].partition);
     batch_send(j->c);
     call_answer(f);
+    for (int i = 0; i < j->items_n; i++)
+        if (changes_of(f)[i].partition)
+            job_add_partition(f, &j->partitions, changes_of(f)[i].partition);
+    moves_complete(f, &j->partitions);
 }
 
 static const flow_step alter_steps[] = {take_request, take_results, NULL};

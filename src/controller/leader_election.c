@@ -196,11 +196,8 @@ static bool counts(const struct ctl_partition *p)
 static bool can_go_home(const struct controller *c, const struct ctl_partition *p)
 {
     int32_t head = p->replicas[0].broker;
-    bool moving = false;
-    for (int i = 0; i < p->replicas_n; i++)
-        moving |= p->replicas[i].adding || p->replicas[i].removing;
-    return counts(p) && p->leader != head && !moving && replica_is_online(c, p, head) &&
-           id_list_has(p->isr, head);
+    return counts(p) && p->leader != head && !context_is_moving(p) &&
+           replica_is_online(c, p, head) && id_list_has(p->isr, head);
 }
 
 static void look_at_balance(struct flow *f)

@@ -190,6 +190,12 @@ static void tell_states(struct flow *f)
     remove_notices(f, paths_of(f));
 }
 
-static const flow_step isr_steps[] = {list_isr_changes, read_notices, read_states,
-                                      tell_states,      end,          NULL};
+static void complete_moves(struct flow *f)
+{
+    if (job_answered(f))
+        moves_complete(f, &job_of(f)->partitions);
+}
+
+static const flow_step isr_steps[] = {list_isr_changes, read_notices,   read_states,
+                                      tell_states,      complete_moves, NULL};
 const struct event_kind event_isr_changes = {"IsrChangeNotification", isr_steps, true, true};

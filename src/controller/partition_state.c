@@ -175,6 +175,8 @@ static bool is_told(const struct controller *c, const struct ctl_partition *p,
     switch (how) {
     case ELECT_REASSIGNED:
         return !r->removing;
+    case ELECT_KEEP: /* those that are being added are told by their own move */
+        return !r->adding;
     case ELECT_PREFERRED:
         return true;
     case ELECT_SHUTDOWN:
@@ -196,7 +198,8 @@ static void take_over(struct flow *f, struct item *it, int32_t epoch)
         flow_fail(f, -ENOMEM);
         return;
     }
-    set_state(c, p, PARTITION_ONLINE);
+    if (how != ELECT_KEEP)
+        set_state(c, p, PARTITION_ONLINE);
     p->elected = true;
     for (int i = 0; i < p->replicas_n; i++)
         if (is_new ? id_list_has(it->node.isr, p->replicas[i].broker)
@@ -220,7 +223,7 @@ static void elect(struct flow *f, struct item *it, const struct partition_node *
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
     struct elected who;
-    struct election e = {.isr = now->isr};
+    struct election e = {.isr = now->isr, .leader = now->leader};
     if (now->controller_epoch > c->epoch) {
         say_error(c->component, "partition %.*s-%d was written by a later controller (epoch %d)",
                   STR_ARG(p->topic->name), p->number, now->controller_epoch);

@@ -1,9 +1,12 @@
-/* handle_controller.c - requests of brokers to the controller: AlterPartition, ControlledShutdown,
- * AllocateProducerIds. Each goes into the controller's queue and is answered on the reactor. */
+/* handle_controller.c - requests to the controller whose answers wait for nothing else: those of
+ * brokers (AlterPartition, ControlledShutdown, AllocateProducerIds) and those about reassignments.
+ * Each goes into the controller's queue and is answered on the reactor. */
 #include "controller/controller.h"
 #include "protocol/msg/allocate_producer_ids.h"
 #include "protocol/msg/alter_partition.h"
+#include "protocol/msg/alter_partition_reassignments.h"
 #include "protocol/msg/controlled_shutdown.h"
+#include "protocol/msg/list_partition_reassignments.h"
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/request.h"
@@ -16,6 +19,8 @@ struct controller_op { /* in the request's arena */
         struct alter_partition_response alter_partition;
         struct controlled_shutdown_response controlled_shutdown;
         struct allocate_producer_ids_response allocate_producer_ids;
+        struct alter_partition_reassignments_response alter_reassignments;
+        struct list_partition_reassignments_response list_reassignments;
     } response;
 };
 
@@ -67,6 +72,20 @@ static void refuse_allocate_producer_ids(void *response, enum kerr e)
     ((struct allocate_producer_ids_response *)response)->error_code = (int16_t)e;
 }
 
+static void refuse_alter_reassignments(void *response, enum kerr e)
+{
+    struct alter_partition_reassignments_response *r = response;
+    r->error_code = (int16_t)e;
+    r->error_message = str_of(kerr_text((int16_t)e));
+}
+
+static void refuse_list_reassignments(void *response, enum kerr e)
+{
+    struct list_partition_reassignments_response *r = response;
+    r->error_code = (int16_t)e;
+    r->error_message = str_of(kerr_text((int16_t)e));
+}
+
 void handle_alter_partition(struct request *req)
 {
     submit(req, refuse_alter_partition);
@@ -80,4 +99,14 @@ void handle_controlled_shutdown(struct request *req)
 void handle_allocate_producer_ids(struct request *req)
 {
     submit(req, refuse_allocate_producer_ids);
+}
+
+void handle_alter_partition_reassignments(struct request *req)
+{
+    submit(req, refuse_alter_reassignments);
+}
+
+void handle_list_partition_reassignments(struct request *req)
+{
+    submit(req, refuse_list_reassignments);
 }

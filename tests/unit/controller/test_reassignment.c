@@ -1,0 +1,386 @@
+/* Partitions that move to other brokers: from the request to the last folder gone, cancelled, given
+ * another target, and with a controller that dies in the middle. */
+#include "controller/sim_cluster.h"
+
+#include "protocol/api.h"
+#include "protocol/msg/alter_partition.h"
+#include "protocol/msg/alter_partition_reassignments.h"
+#include "protocol/msg/list_partition_reassignments.h"
+
+static struct sim_cluster cluster;
+
+struct call {
+    struct controller_call call;
+    bool done;
+    union {
+        struct alter_partition_reassignments_response moves;
+        struct list_partition_reassignments_response list;
+        struct alter_partition_response isr;
+    } out;
+};
+
+static void on_done(struct controller_call *call)
+{
+    container_of(call, struct call, call)->done = true;
+}
+
+static void begin(struct sim_cluster *c, struct call *k, int16_t api, int version,
+                  const void *request)
+{
+    memset(k, 0, sizeof(*k));
+    msg_init(api_find(api)->response, &k->out);
+    k->call = (struct controller_call){.api_key = api,
+                                       .version = version,
+                                       .request = request,
+                                       .response = &k->out,
+                                       .arena = &c->arena,
+                                       .done_on = c->ex,
+                                       .done = on_done};
+    controller_call(sim_active(c)->controller, &k->call);
+}
+
+/* Asks to move t-`partition`; n < 0: cancels. Not drained. */
+static void ask_move(struct sim_cluster *c, const char *topic, int32_t partition,
+                     const int32_t *target, int n, struct call *k)
+{
+    static struct alter_partition_reassignments_request q;
+    static struct alter_partition_reassignments_request_topic t;
+    static struct alter_partition_reassignments_request_partition p;
+    alter_partition_reassignments_request_init(&q);
+    alter_partition_reassignments_request_topic_init(&t);
+    alter_partition_reassignments_request_partition_init(&p);
+    q.topics.v = &t;
+    q.topics.n = 1;
+    t.name = str_of(topic);
+    t.partitions.v = &p;
+    t.partitions.n = 1;
+    p.partition_index = partition;
+    p.replicas.v = (int32_t *)target;
+    p.replicas.n = n;
+    begin(c, k, API_ALTER_PARTITION_REASSIGNMENTS, 0, &q);
+}
+
+static int move(struct sim_cluster *c, const char *topic, int32_t partition, const int32_t *target,
+                int n)
+{
+    struct call k;
+    ask_move(c, topic, partition, target, n, &k);
+    sim_drain(c);
+    assert_true(k.done);
+    assert_int_equal(k.call.refused, KERR_NONE);
+    return k.out.moves.responses.v[0].partitions.v[0].error_code;
+}
+
+/* The leader has found these in sync, and says so. */
+static int sync_up(struct sim_cluster *c, const int32_t *isr, int n)
+{
+    static struct alter_partition_request q;
+    static struct alter_partition_request_topic t;
+    static struct alter_partition_request_partition p;
+    static struct alter_partition_request_new_isr_with_epoch members[8];
+    struct call k;
+    int32_t epoch;
+    struct partition_node now = sim_state(c, "t", 0, &epoch);
+    alter_partition_request_init(&q);
+    alter_partition_request_topic_init(&t);
+    alter_partition_request_partition_init(&p);
+    const struct metadata_snapshot *s = metadata_acquire(sim_active(c)->cache);
+    t.topic_id = metadata_topic(s, STR_LIT("t"))->id;
+    metadata_release(s);
+    q.broker_id = now.leader;
+    q.broker_epoch = broker_registrar_epoch(c->brokers[now.leader].registrar);
+    q.topics.v = &t;
+    q.topics.n = 1;
+    t.partitions.v = &p;
+    t.partitions.n = 1;
+    p.leader_epoch = now.leader_epoch;
+    p.partition_epoch = epoch;
+    for (int i = 0; i < n; i++) {
+        alter_partition_request_new_isr_with_epoch_init(&members[i]);
+        members[i].broker_id = isr[i];
+    }
+    p.new_isr_with_epochs.v = members;
+    p.new_isr_with_epochs.n = n;
+    begin(c, &k, API_ALTER_PARTITION, 3, &q);
+    sim_drain(c);
+    assert_true(k.done);
+    return k.out.isr.error_code ? k.out.isr.error_code
+                                : k.out.isr.topics.v[0].partitions.v[0].error_code;
+}
+
+static void node_is(struct sim_cluster *c, const char *text)
+{
+    struct topic_node node;
+    struct store_op get = store_op_get("/brokers/topics/t", false);
+    struct arena a;
+    arena_init(&a, 0);
+    assert_int_equal(run_op(c->base, &get), 0);
+    assert_int_equal(znode_topic_decode(get.result, &a, &node), 0);
+    node.id = UUID_ZERO;
+    struct bytes data = znode_topic_encode(&node, &a);
+    assert_string_equal((const char *)data.p, text);
+    arena_free(&a);
+    free((void *)get.result.p);
+}
+
+static int listed(struct sim_cluster *c)
+{
+    static struct list_partition_reassignments_request q;
+    struct call k;
+    list_partition_reassignments_request_init(&q);
+    q.topics.n = -1;
+    begin(c, &k, API_LIST_PARTITION_REASSIGNMENTS, 0, &q);
+    sim_drain(c);
+    assert_true(k.done);
+    return k.out.list.topics.n ? k.out.list.topics.v[0].partitions.n : 0;
+}
+
+static void open_with_topic(struct sim_cluster *c)
+{
+    static const int32_t origin[] = {0, 1};
+    sim_start(c, 4);
+    assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
+}
+
+static const int32_t target[] = {2, 3};
+#define DONE \
+    "{\"version\":3,\"partitions\":{\"0\":[2,3]},\"adding_replicas\":{},\"removing_replicas\":{}}"
+#define ORIGIN \
+    "{\"version\":3,\"partitions\":{\"0\":[0,1]},\"adding_replicas\":{},\"removing_replicas\":{}}"
+#define MOVING                                                                           \
+    "{\"version\":3,\"partitions\":{\"0\":[2,3,0,1]},\"adding_replicas\":{\"0\":[2,3]}," \
+    "\"removing_replicas\":{\"0\":[0,1]}}"
+
+static void a_partition_moves(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    assert_int_equal(listed(c), 0);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    node_is(c, MOVING);
+    assert_int_equal(listed(c), 1);
+    struct partition_node p = sim_state(c, "t", 0, NULL);
+    assert_int_equal(p.leader, 0);
+    assert_int_equal(p.leader_epoch, 1); /* so that the leader hears of the new ones */
+    for (int32_t id = 0; id < 4; id++)
+        assert_int_equal(sim_replica(c, id, "t", 0)->leader_epoch, 1);
+    static const int32_t three[] = {0, 1, 2}, all[] = {0, 1, 2, 3};
+    assert_int_equal(sync_up(c, three, 3), 0);
+    node_is(c, MOVING);
+    assert_int_equal(sync_up(c, all, 4), 0);
+    node_is(c, DONE);
+    p = sim_state(c, "t", 0, NULL);
+    assert_int_equal(p.leader, 2);
+    assert_int_equal(p.isr.n, 2);
+    assert_null(sim_replica(c, 0, "t", 0));
+    assert_null(sim_replica(c, 1, "t", 0));
+    assert_int_equal(sim_replica(c, 3, "t", 0)->leader, 2);
+    assert_int_equal(listed(c), 0);
+    sim_check(c);
+    assert_int_equal(sim_delete_topic(c, "t"), 0); /* nothing holds it up */
+    sim_check(c);
+    assert_false(sim_exists(c, "/brokers/topics/t"));
+    sim_stop(c);
+}
+
+static void more_and_fewer_replicas(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    static const int32_t more[] = {0, 1, 2}, fewer[] = {1};
+    assert_int_equal(move(c, "t", 0, more, 3), 0);
+    assert_int_equal(sync_up(c, more, 3), 0);
+    assert_int_equal(listed(c), 0);
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 0); /* stays where it is */
+    assert_int_equal(move(c, "t", 0, fewer, 1), 0);         /* in sync: at once */
+    node_is(c, "{\"version\":3,\"partitions\":{\"0\":[1]},\"adding_replicas\":{},"
+               "\"removing_replicas\":{}}");
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 1);
+    assert_int_equal(sim_state(c, "t", 0, NULL).isr.n, 1);
+    assert_null(sim_replica(c, 2, "t", 0));
+    sim_check(c);
+    sim_stop(c);
+}
+
+static void another_order_is_complete_at_once(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    static const int32_t swapped[] = {1, 0};
+    assert_int_equal(move(c, "t", 0, swapped, 2), 0);
+    node_is(c, "{\"version\":3,\"partitions\":{\"0\":[1,0]},\"adding_replicas\":{},"
+               "\"removing_replicas\":{}}");
+    assert_int_equal(listed(c), 0);
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 0);
+    assert_int_equal(sim_replica(c, 0, "t", 0)->leader_epoch, 1);
+    int32_t before;
+    sim_state(c, "t", 0, &before);
+    assert_int_equal(move(c, "t", 0, swapped, 2), 0); /* as it is: nothing happens */
+    int32_t after;
+    sim_state(c, "t", 0, &after);
+    assert_int_equal(before, after);
+    sim_check(c);
+    sim_stop(c);
+}
+
+static void a_move_is_cancelled(void **state)
+{
+    for (int joined = 0; joined < 2; joined++) {
+        struct sim_cluster *c = &cluster;
+        open_with_topic(c);
+        assert_int_equal(move(c, "t", 0, NULL, -1), KERR_NO_REASSIGNMENT_IN_PROGRESS);
+        assert_int_equal(move(c, "t", 0, target, 2), 0);
+        static const int32_t three[] = {0, 1, 2};
+        if (joined)
+            assert_int_equal(sync_up(c, three, 3), 0);
+        assert_int_equal(move(c, "t", 0, NULL, -1), 0);
+        node_is(c, ORIGIN);
+        struct partition_node p = sim_state(c, "t", 0, NULL);
+        assert_int_equal(p.leader, 0);
+        assert_int_equal(p.isr.n, 2);
+        assert_null(sim_replica(c, 2, "t", 0));
+        assert_null(sim_replica(c, 3, "t", 0));
+        assert_int_equal(listed(c), 0);
+        assert_int_equal(sim_replica(c, 0, "t", 0)->leader_epoch, p.leader_epoch);
+        sim_check(c);
+        sim_stop(c);
+    }
+}
+
+/* An added replica had become the leader. */
+static void a_cancelled_move_gives_the_leadership_back(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    static const int32_t three[] = {0, 1, 2};
+    assert_int_equal(sync_up(c, three, 3), 0);
+    sim_broker_kill(c, 0, false);
+    sim_drain(c);
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 2);
+    assert_int_equal(move(c, "t", 0, NULL, -1), 0);
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 1);
+    node_is(c, ORIGIN);
+    sim_broker_start(c, 0);
+    sim_check(c);
+    sim_stop(c);
+}
+
+static void a_new_target_replaces_the_old_one(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    static const int32_t other[] = {3, 1}, all[] = {0, 1, 3};
+    assert_int_equal(move(c, "t", 0, other, 2), 0);
+    node_is(c, "{\"version\":3,\"partitions\":{\"0\":[3,1,0]},\"adding_replicas\":{\"0\":[3]},"
+               "\"removing_replicas\":{\"0\":[0]}}");
+    assert_null(sim_replica(c, 2, "t", 0)); /* it was only in the old target */
+    assert_int_equal(sync_up(c, all, 3), 0);
+    node_is(c, "{\"version\":3,\"partitions\":{\"0\":[3,1]},\"adding_replicas\":{},"
+               "\"removing_replicas\":{}}");
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader, 3);
+    sim_check(c);
+    sim_stop(c);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    static const int32_t twice[] = {2, 2}, negative[] = {2, -1}, dead[] = {0, 4};
+    assert_int_equal(move(c, "t", 9, target, 2), KERR_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_int_equal(move(c, "none", 0, target, 2), KERR_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_int_equal(move(c, "none", 0, NULL, -1), KERR_NO_REASSIGNMENT_IN_PROGRESS);
+    assert_int_equal(move(c, "t", 0, twice, 2), KERR_INVALID_REPLICA_ASSIGNMENT);
+    assert_int_equal(move(c, "t", 0, negative, 2), KERR_INVALID_REPLICA_ASSIGNMENT);
+    assert_int_equal(move(c, "t", 0, dead, 2), KERR_INVALID_REPLICA_ASSIGNMENT);
+    assert_int_equal(move(c, "t", 0, target, 0), KERR_INVALID_REPLICA_ASSIGNMENT);
+    node_is(c, ORIGIN);
+    sim_check(c);
+    sim_stop(c);
+}
+
+static void tools_ask_by_a_node(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    create(c->base, "/admin/reassign_partitions", "nonsense", 0);
+    sim_drain(c);
+    assert_false(sim_exists(c, "/admin/reassign_partitions"));
+    create(c->base, "/admin/reassign_partitions",
+           "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0,\"replicas\":[2,3]},"
+           "{\"topic\":\"t\",\"partition\":99,\"replicas\":[2,3]}]}",
+           0);
+    sim_drain(c);
+    node_is(c, MOVING);
+    assert_true(sim_exists(c, "/admin/reassign_partitions"));
+    static const int32_t all[] = {0, 1, 2, 3};
+    assert_int_equal(sync_up(c, all, 4), 0);
+    node_is(c, DONE);
+    assert_false(sim_exists(c, "/admin/reassign_partitions"));
+    sim_check(c);
+    sim_stop(c);
+}
+
+/* The controller dies after each number of steps: of the beginning, or of the end. */
+static void a_controller_that_dies_does_not_stop_a_move(void **state)
+{
+    for (int ending = 0; ending < 2; ending++) {
+        for (int steps = 0; steps < 60; steps++) {
+            struct sim_cluster *c = &cluster;
+            static const int32_t origin[] = {0, 1}, all[] = {0, 1, 2, 3};
+            struct call k;
+            sim_start(c, 5);
+            while (sim_active(c)->id != 4) { /* none of the replicas */
+                int32_t id = sim_active(c)->id;
+                sim_broker_kill(c, id, false);
+                sim_drain(c);
+                sim_broker_start(c, id);
+                sim_drain(c);
+            }
+            assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
+            if (ending) {
+                assert_int_equal(move(c, "t", 0, target, 2), 0);
+                struct partition_node p = sim_state(c, "t", 0, NULL);
+                p.isr = (struct id_list){(int32_t *)all, 4};
+                struct store_op op =
+                    store_op_set("/brokers/topics/t/partitions/0/state",
+                                 znode_partition_encode(&p, &c->arena), STORE_ANY_VERSION);
+                assert_int_equal(run_op(c->base, &op), 0);
+                struct named_partition named = {.topic = STR_LIT("t")};
+                create(c->base, "/isr_change_notification/isr_change_",
+                       (const char *)znode_partitions_encode((struct named_partitions){&named, 1},
+                                                             &c->arena)
+                           .p,
+                       STORE_SEQUENTIAL);
+            } else {
+                ask_move(c, "t", 0, target, 2, &k);
+            }
+            for (int i = 0; i < steps; i++)
+                sim_executor_step(c->e);
+            sim_broker_kill(c, 4, false);
+            sim_drain(c);
+            if (!ending && listed(c) == 0) { /* it had not been taken */
+                node_is(c, ORIGIN);
+            } else if (!ending) {
+                node_is(c, MOVING);
+                assert_int_equal(sync_up(c, all, 4), 0);
+                node_is(c, DONE);
+            } else {
+                node_is(c, DONE);
+            }
+            /* (A folder may be left where the order to delete it went with the controller.) */
+            if (ending)
+                assert_int_equal(sim_state(c, "t", 0, NULL).leader, 2);
+            sim_check(c);
+            sim_stop(c);
+        }
+    }
+}
+
+UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
+          unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
+          unit_test(a_cancelled_move_gives_the_leadership_back),
+          unit_test(a_new_target_replaces_the_old_one), unit_test(what_cannot_be_is_refused),
+          unit_test(tools_ask_by_a_node), unit_test(a_controller_that_dies_does_not_stop_a_move))
