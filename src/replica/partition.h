@@ -84,6 +84,8 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
 enum kerr partition_probe(struct partition *p, const struct partition_read_args *args,
                           int64_t *bound, bool *diverges);
 
+/* Does this leader count the broker among its committed ISR? */
+bool partition_in_sync(struct partition *p, int32_t broker);
 /* The replica other than this leader that a consumer in the rack should read this offset from: in
  * sync, with that offset, in that rack, with an endpoint on the listener. -1: stay here. */
 int32_t partition_nearest_replica(struct partition *p, int64_t offset, struct str rack,

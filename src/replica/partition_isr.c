@@ -257,3 +257,13 @@ void partition_isr(struct partition *p, struct isr_view *v)
     v->pending = p->isr_state != ISR_STABLE;
     pthread_rwlock_unlock(&p->lock);
 }
+
+bool partition_in_sync(struct partition *p, int32_t broker)
+{
+    bool in = false;
+    pthread_rwlock_rdlock(&p->lock);
+    for (int32_t i = 0; i < p->isr_n; i++)
+        in |= p->isr[i] == broker;
+    pthread_rwlock_unlock(&p->lock);
+    return in;
+}

@@ -104,6 +104,11 @@ struct producer_ids *broker_producer_ids(const struct broker *b)
     return b->producer_ids;
 }
 
+struct replication_throttle *broker_throttle(const struct broker *b)
+{
+    return b->throttle;
+}
+
 struct controller *broker_controller(const struct broker *b)
 {
     return b->controller;

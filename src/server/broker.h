@@ -30,6 +30,7 @@ struct fetch_sessions;
 struct group_manager;
 struct log_mover;
 struct producer_ids;
+struct replication_throttle;
 struct topic_admin;
 
 /* Takes config in both cases. 0 = serving; else -errno with a line for people in err. @blocks */
@@ -56,6 +57,7 @@ struct log_mover *broker_log_mover(const struct broker *b);
 const struct clock *broker_clock(const struct broker *b);
 struct metadata_cache *broker_metadata(const struct broker *b);
 struct replica_manager *broker_replicas(const struct broker *b);
+struct replication_throttle *broker_throttle(const struct broker *b);
 struct log_manager *broker_logs(const struct broker *b);
 struct store *broker_store(const struct broker *b);
 struct topic_admin *broker_topic_admin(const struct broker *b);

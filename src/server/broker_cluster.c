@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "base/props.h"
 #include "controller/peer_channel.h"
 #include "metadata/paths.h"
 #include "metadata/znode.h"
@@ -14,8 +15,10 @@
 #include "replica/isr_manager.h"
 #include "replica/isr_store.h"
 #include "server/broker_private.h"
+#include "server/dynamic_config.h"
 #include "server/fetch_threads.h"
 #include "server/local_channel.h"
+#include "server/replication_throttle.h"
 
 int broker_ibp(const struct broker *b)
 {
@@ -57,6 +60,42 @@ struct broker_channel *broker_open_channel(void *arg, const struct broker_info *
     return peer_channel_new(&o, &opener, ex);
 }
 
+/* ---- throttles ---- */
+
+void broker_throttle_topic(struct broker *b, struct str topic)
+{
+    struct props *p = broker_topic_overrides(b, topic);
+    if (p)
+        replication_throttle_set(b->throttle, topic,
+                                 props_get(p, "leader.replication.throttled.replicas"),
+                                 props_get(p, "follower.replication.throttled.replicas"));
+    props_free(p);
+}
+
+bool broker_may_replicate(const struct broker *b, bool as_leader, struct topic_partition tp)
+{
+    enum throttle_side side = as_leader ? THROTTLE_LEADER : THROTTLE_FOLLOWER;
+    if (!replication_throttle_lists(b->throttle, side, tp))
+        return true;
+    const struct config *now = dynamic_config_ref(b->dynamic);
+    double limit = (double)config_int(now, as_leader ? "leader.replication.throttled.rate"
+                                                     : "follower.replication.throttled.rate");
+    config_unref(now);
+    return !replication_throttle_exceeded(b->throttle, side, limit);
+}
+
+static bool may_fetch(void *arg, struct topic_partition tp, bool behind)
+{
+    return !behind || broker_may_replicate(arg, false, tp);
+}
+
+static void received(void *arg, struct topic_partition tp, int64_t bytes)
+{
+    const struct broker *b = arg;
+    if (replication_throttle_lists(b->throttle, THROTTLE_FOLLOWER, tp))
+        replication_throttle_count(b->throttle, THROTTLE_FOLLOWER, bytes);
+}
+
 /* ---- fetchers ---- */
 
 static int64_t registered_epoch(void *arg)
@@ -78,11 +117,19 @@ static struct fetch_settings fetch_settings_of(struct broker *b)
         .backoff_ms = config_int(c, "replica.fetch.backoff.ms"),
         .timeout_ms = config_int(c, "replica.socket.timeout.ms"),
         .broker_epoch = registered_epoch,
+        .may_fetch = may_fetch,
+        .received = received,
         .arg = b};
 }
 
 static bool make_fetchers(struct broker *b)
 {
+    struct rate_window window = {(int)config_int(b->config, "replication.quota.window.num"),
+                                 config_int(b->config, "replication.quota.window.size.seconds") *
+                                     1000};
+    b->throttle = replication_throttle_new(b->id, window, b->clock);
+    if (!b->throttle)
+        return false;
     b->fetch_threads = fetch_threads_new(
         b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"));
     if (b->fetch_threads) {
@@ -228,6 +275,7 @@ void broker_free_ties(struct broker *b)
     isr_manager_free(b->isr_manager);
     fetchers_free(b->fetchers);
     fetch_threads_free(b->fetch_threads);
+    replication_throttle_free(b->throttle);
 }
 
 /* ---- what the controller is told ---- */

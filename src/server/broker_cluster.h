@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "controller/broker_channel.h"
+#include "log/log.h"
 #include "metadata/metadata_cache.h"
 #include "metadata/producer_ids.h"
 #include "protocol/ibp.h"
@@ -32,6 +33,10 @@ struct controller_link *broker_link_to_controller(struct broker *b);
 /* Others are to lead what this broker leads, as far as they can. Before it is taken down. @blocks
  */
 void broker_seek_relief(struct broker *b);
+/* The topic's throttled replicas are these now. @thread any */
+void broker_throttle_topic(struct broker *b, struct str topic);
+/* May this follower's records go out, or ours be asked for, now? (They lag.) */
+bool broker_may_replicate(const struct broker *b, bool as_leader, struct topic_partition tp);
 /* leader.imbalance.check.interval.seconds, or 0 when leaders are not balanced. */
 int64_t broker_rebalance_ms(const struct broker *b);
 /* Tells the controller that a log dir of this broker failed. @thread any */

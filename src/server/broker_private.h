@@ -41,6 +41,7 @@ struct broker {
     struct cleaner *cleaner; /* NULL also when it is switched off */
     struct metadata_cache *metadata;
     struct fetch_threads *fetch_threads;
+    struct replication_throttle *throttle;
     struct fetchers *fetchers;
     struct remote_peers background_peers; /* on the background executor */
     struct controller_link *isr_link;

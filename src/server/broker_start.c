@@ -116,6 +116,7 @@ static void config_of_replica(void *arg, struct str topic, struct log_config *ou
     if (!executor_on_thread(uv_executor_ex(b->background)))
         topic_configs_refresh(b->topic_configs, topic);
     broker_topic_config(b, topic, out);
+    broker_throttle_topic(b, topic);
 }
 
 static void dir_failed(void *arg, struct log_dir *d)
@@ -160,6 +161,7 @@ static void topic_changed(struct broker *b, struct replica_manager *replicas, st
 {
     struct controller *controller = atomic_load(&b->controller);
     replica_manager_topic_config_changed(replicas, topic);
+    broker_throttle_topic(b, topic);
     if (controller && controller_is_active(controller) && unclean_election(b, topic))
         controller_unclean_allowed(controller, topic);
 }

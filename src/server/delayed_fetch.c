@@ -45,7 +45,7 @@ static bool slot_changed(struct pending *p, int i)
         args.offset > bound)
         return true;
     int64_t available = 0;
-    if (args.offset < bound) {
+    if (args.offset < bound && !s->throttled) { /* what is held back is not waited for */
         if (op->min_bytes <= 1)
             return true;
         available = readable_bytes(op, i);

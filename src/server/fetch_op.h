@@ -16,6 +16,7 @@
 struct fetch_slot {              /* beside context.wants[i] */
     struct partition *partition; /* one reference; NULL: `error` says why */
     enum kerr error;             /* of finding it, or of the read */
+    bool throttled;              /* of a follower that lags: its records are held back now */
     int32_t nearest;             /* the replica to read from instead; -1 = none */
     bool unknown;                /* not in the metadata cache: no reason to answer at once */
     struct partition_read read;  /* its slice holds one reference on the file */

@@ -7,9 +7,11 @@
  */
 #include <string.h>
 
+#include "server/broker_cluster.h"
 #include "server/client_quotas.h"
 #include "server/fetch_op.h"
 #include "server/handlers.h"
+#include "server/replication_throttle.h"
 #include "server/request_quota.h"
 
 #define FIRST_VERSION_RESPONSE_LIMIT 3
@@ -65,6 +67,13 @@ struct partition_read_args fetch_read_args(const struct fetch_op *op, int i)
                                         .leader_only = op->leader_only};
 }
 
+static void count_replicated(struct fetch_op *op, struct topic_partition tp, int64_t bytes)
+{
+    struct replication_throttle *t = broker_throttle(op->req->broker);
+    if (replication_throttle_lists(t, THROTTLE_LEADER, tp))
+        replication_throttle_count(t, THROTTLE_LEADER, bytes);
+}
+
 /* The one place where a fetch gets its slices; they are not looked into here. */
 static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one, bool reread)
 {
@@ -75,17 +84,22 @@ static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one
     args.min_one = min_one;
     args.reread = reread;
     args.now = op->warmed < FETCH_WARM_MAX;
+    struct topic_partition tp = {op->context.wants[i].topic, op->context.wants[i].partition};
+    s->throttled = op->replica_id >= 0 && !broker_may_replicate(op->req->broker, true, tp) &&
+                   !partition_in_sync(s->partition, op->replica_id);
     /* Sent elsewhere, a consumer gets positions and no records. */
     s->nearest = str_is_null(op->rack)
                      ? -1
                      : partition_nearest_replica(s->partition, args.offset, op->rack,
                                                  request_listener(op->req));
-    if (s->nearest >= 0) {
+    if (s->nearest >= 0 || s->throttled) {
         args.max_bytes = 0;
         args.min_one = false;
     }
     s->error = partition_read(s->partition, &args, op->req->arena, &s->read);
     op->cold |= s->read.slice.cold;
+    if (op->replica_id >= 0 && s->read.slice.len > 0)
+        count_replicated(op, tp, s->read.slice.len);
     if (s->error != KERR_NONE || s->read.diverging_epoch >= 0 || s->nearest >= 0)
         op->must_answer = true;
 }

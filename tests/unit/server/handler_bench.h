@@ -8,10 +8,12 @@
 
 #include "replica/bench.h"
 #include "server/broker.h"
+#include "server/broker_cluster.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/fetch_session.h"
 #include "server/handlers.h"
+#include "server/replication_throttle.h"
 #include "server/request.h"
 
 struct broker {
@@ -19,6 +21,9 @@ struct broker {
     struct fetch_sessions *sessions;
     struct control_queue *control;
     int64_t fetch_max_bytes;
+    struct replication_throttle *throttle;
+    const char *selector; /* replica.selector.class */
+    bool hold_followers;  /* the replication rate is above its limit */
     struct client_quotas *quotas;
     int async;
 };
@@ -52,6 +57,14 @@ void *conn_user(const struct conn *c)
     return c->user;
 }
 
+struct replication_throttle *broker_throttle(const struct broker *b)
+{
+    return b->throttle;
+}
+bool broker_may_replicate(const struct broker *b, bool as_leader, struct topic_partition tp)
+{
+    return !b->hold_followers;
+}
 struct replica_manager *broker_replicas(const struct broker *b)
 {
     return b->bench.m;
@@ -79,6 +92,10 @@ const struct clock *broker_clock(const struct broker *b)
 const struct config *broker_config(const struct broker *b)
 {
     return (const struct config *)b;
+}
+const char *config_string(const struct config *c, const char *name)
+{
+    return ((const struct broker *)c)->selector; /* the one that handlers here ask for */
 }
 int64_t config_int(const struct config *c, const char *name)
 {
@@ -192,6 +209,8 @@ static UNUSED void broker_open(struct broker *b)
     bench_open(&b->bench);
     b->sessions = fetch_sessions_new(10, &b->bench.clock.clock);
     b->fetch_max_bytes = 57671680;
+    b->throttle =
+        replication_throttle_new(1, (struct rate_window){11, 1000}, &b->bench.clock.clock);
     b->quotas = client_quotas_new((struct rate_window){11, 1000});
     assert_int_equal(control_queue_new(b->bench.workers, &b->control), 0);
 }
@@ -202,6 +221,7 @@ static UNUSED void broker_close(struct broker *b)
     assert_int_equal(b->async, 0);
     fetch_sessions_free(b->sessions);
     client_quotas_free(b->quotas);
+    replication_throttle_free(b->throttle);
     control_queue_free(b->control);
     bench_close(&b->bench);
 }

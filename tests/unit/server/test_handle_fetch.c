@@ -695,6 +695,51 @@ static void divergence_is_answered_at_once(void **state)
     broker_close(&b);
 }
 
+/* ---- followers ---- */
+
+/* A follower that lags gets nothing while the rate is too high, and waits as for records; one in
+ * sync gets all. */
+static void lagging_followers_are_held_back(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    broker_with_t(&b);
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 1,
+                     .isr = (int32_t[]){1, 2},
+                     .isr_n = 2,
+                     .replicas = (int32_t[]){1, 2, 3},
+                     .replicas_n = 3};
+    assert_int_equal(bench_lead(&b.bench, "t", 0, l), KERR_NONE);
+    fill(&b, "t", 0, 5);
+    b.hold_followers = true;
+    fetch_init(&f, 12);
+    f.body.replica_id = 3;
+    f.body.max_wait_ms = 500;
+    want(&f, "t", 0, 0);
+    send_fetch(&b, &c, &f);
+    drain(&b);
+    assert_int_equal(c.how, WAITING);
+    fill(&b, "t", 0, 5);
+    drain(&b);
+    assert_int_equal(c.how, WAITING); /* more of what is held back wakes nobody */
+    sim_executor_advance(b.bench.sim, 500);
+    assert_int_equal(part(&c, 0)->error_code, KERR_NONE);
+    assert_int_equal(part(&c, 0)->records.len, 0);
+    call_free(&c);
+    f.body.replica_id = 2;
+    send_fetch(&b, &c, &f);
+    assert_true(part(&c, 0)->records.len > 0);
+    call_free(&c);
+    b.hold_followers = false;
+    f.body.replica_id = 3;
+    send_fetch(&b, &c, &f);
+    assert_true(part(&c, 0)->records.len > 0);
+    call_free(&c);
+    broker_close(&b);
+}
+
 /* ---- formats ---- */
 
 static void zstd_topics_need_version_10(void **state)
@@ -1057,7 +1102,8 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(neighbours_of_one_topic_share_its_head), unit_test(topic_ids),
           unit_test(storage_error_has_an_older_name_for_older_clients),
           unit_test(new_leader_is_named), unit_test(divergence_is_answered_at_once),
-          unit_test(zstd_topics_need_version_10), unit_test(down_conversion_can_be_forbidden),
+          unit_test(lagging_followers_are_held_back), unit_test(zstd_topics_need_version_10),
+          unit_test(down_conversion_can_be_forbidden),
           unit_test(conversion_of_much_is_cut_and_goes_on),
           unit_test(incremental_session_end_to_end), unit_test(session_is_fair_and_loses_nothing),
           unit_test(cold_records_hold_up_nobody_else),
