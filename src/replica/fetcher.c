@@ -221,6 +221,30 @@ static void command_free(struct follow_command *c)
     free(c);
 }
 
+/* A fetch may wait at the leader for records of its partitions; new ones are not to wait for that.
+ * Its answer, if one is on its way, comes again. */
+static void interrupt(struct fetcher *f)
+{
+    remote_close(f->remote);
+    f->remote = NULL;
+    session_restart(f);
+}
+
+/* Another life of the source, maybe: nothing that was known of it counts. Takes the host. */
+static void move_to(struct fetcher *f, struct str host, int port)
+{
+    say_info(f->component, "broker %d is at %.*s:%d now", f->o.source, STR_ARG(host), port);
+    free((char *)f->o.host.p);
+    f->o.host = host;
+    f->o.port = port;
+    interrupt(f);
+    f->session_id = 0;
+    list_each (it, &f->parts) {
+        struct followed *p = list_entry(it, struct followed, link);
+        p->delay_ms = p->delayed_until = 0;
+    }
+}
+
 /* Does what was asked for. true: the fetcher is to end. */
 static bool apply_commands(struct fetcher *f)
 {
@@ -229,7 +253,12 @@ static bool apply_commands(struct fetcher *f)
     f->posted = false;
     list_splice(&commands, &f->commands);
     bool closing = f->closing;
+    struct str host = f->new_host;
+    int port = f->new_port;
+    f->new_host = STR_NULL;
     pthread_mutex_unlock(&f->lock);
+    if (!str_is_null(host))
+        move_to(f, host, port);
     for (struct list *it; (it = list_pop(&commands)) != NULL;) {
         struct follow_command *c = list_entry(it, struct follow_command, link);
         struct followed *p = find(f, partition_tp(c->partition));
@@ -261,6 +290,7 @@ static void end(struct fetcher *f)
     struct fetcher_options o = f->o;
     pthread_mutex_destroy(&f->lock);
     free((char *)f->o.host.p);
+    free((char *)f->new_host.p);
     free(f);
     o.ended(o.arg, o.place);
 }
@@ -289,15 +319,6 @@ static void ask_something(struct fetcher *f)
     int64_t in = fetcher_next_ready_ms(f);
     if (in >= 0)
         executor_timer_start(f->o.place.ex, &f->timer, in);
-}
-
-/* A fetch may wait at the leader for records of its partitions; new ones are not to wait for that.
- * Its answer, if one is on its way, comes again. */
-static void interrupt(struct fetcher *f)
-{
-    remote_close(f->remote);
-    f->remote = NULL;
-    session_restart(f);
 }
 
 static void turn(struct fetcher *f)
@@ -404,6 +425,7 @@ struct fetcher *fetcher_new(const struct fetcher_options *o)
              f->s->broker_id, o->source, o->number);
     snprintf(f->client_id, sizeof(f->client_id), "broker-%d-fetcher-%d", f->s->broker_id,
              o->number);
+    f->new_host = STR_NULL;
     pthread_mutex_init(&f->lock, NULL);
     list_init(&f->commands);
     list_init(&f->parts);
@@ -436,6 +458,20 @@ int fetcher_follow(struct fetcher *f, struct partition *p, int32_t leader_epoch,
     return command(f, p, leader_epoch, id);
 }
 
+int fetcher_move_to(struct fetcher *f, struct str host, int port)
+{
+    char *copy = str_dup(host);
+    if (!copy)
+        return -ENOMEM;
+    pthread_mutex_lock(&f->lock);
+    free((char *)f->new_host.p);
+    f->new_host = (struct str){copy, host.len};
+    f->new_port = port;
+    post(f);
+    pthread_mutex_unlock(&f->lock);
+    return 0;
+}
+
 void fetcher_forget(struct fetcher *f, struct partition *p)
 {
     /* Without memory it goes on asking, and appends nothing: the partition refuses. */
@@ -448,17 +484,6 @@ void fetcher_close(struct fetcher *f)
     f->closing = true;
     post(f);
     pthread_mutex_unlock(&f->lock);
-}
-
-int32_t fetcher_source(const struct fetcher *f)
-{
-    return f->o.source;
-}
-
-bool fetcher_is_for(const struct fetcher *f, int32_t source, struct str host, int port, int number)
-{
-    return f->o.source == source && f->o.port == port && f->o.number == number &&
-           str_eq(f->o.host, host);
 }
 
 int fetcher_failed_count(const struct fetcher *f)

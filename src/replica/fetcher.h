@@ -51,7 +51,7 @@ struct fetch_settings {
 struct fetcher_options {
     const struct fetch_settings *settings; /* borrowed */
     int32_t source;                        /* broker id */
-    struct str host;                       /* copied, as is the port its identity */
+    struct str host;                       /* copied */
     int port;
     int number; /* among the fetchers of that source */
     struct fetch_place place;
@@ -67,13 +67,14 @@ struct fetcher *fetcher_new(const struct fetcher_options *o);
 /* Follow the partition in this epoch; a topic id of zero: by name. The same epoch again only
  * changes the id. 0 or -ENOMEM. */
 int fetcher_follow(struct fetcher *f, struct partition *p, int32_t leader_epoch, struct uuid id);
+/* The source is to be found here from now on: what is out is given up, and asked there. 0, -ENOMEM.
+ */
+int fetcher_move_to(struct fetcher *f, struct str host, int port);
 /* Soon it will not be fetched any more. */
 void fetcher_forget(struct fetcher *f, struct partition *p);
 /* Ends it; frees it later. No other call afterwards. */
 void fetcher_close(struct fetcher *f);
 
-int32_t fetcher_source(const struct fetcher *f);
-bool fetcher_is_for(const struct fetcher *f, int32_t source, struct str host, int port, int number);
 /* Partitions that failed and wait for the next LeaderAndIsr. @thread any */
 int fetcher_failed_count(const struct fetcher *f);
 

@@ -77,6 +77,8 @@ struct fetcher {
     pthread_mutex_t lock;
     struct list commands; /* under lock */
     bool posted, closing; /* under lock */
+    struct str new_host;  /* under lock, owned; null: the address is as it was */
+    int new_port;
     struct task task;
     atomic_int failed_n;
 

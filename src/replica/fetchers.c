@@ -10,6 +10,10 @@
 
 struct source_fetcher {
     struct list link;
+    int32_t source;
+    int number;
+    struct str host; /* owned */
+    int port;
     struct fetcher *fetcher; /* NULL after the stop */
     int parts;               /* that it has been given */
 };
@@ -20,6 +24,12 @@ struct fetchers {
     struct list all; /* of source_fetcher; under lock */
     bool stopped;    /* under lock */
 };
+
+static void source_free(struct source_fetcher *s)
+{
+    free((char *)s->host.p);
+    free(s);
+}
 
 struct fetchers *fetchers_new(const struct fetchers_options *o)
 {
@@ -39,7 +49,7 @@ void fetchers_free(struct fetchers *fs)
     if (!fs)
         return;
     for (struct list *it; (it = list_pop(&fs->all)) != NULL;)
-        free(list_entry(it, struct source_fetcher, link));
+        source_free(list_entry(it, struct source_fetcher, link));
     pthread_mutex_destroy(&fs->lock);
     free(fs);
 }
@@ -62,6 +72,22 @@ static void ended(void *arg, struct fetch_place place)
     fs->o.places.close(fs->o.places.arg, place);
 }
 
+/* Another address of the same broker. */
+static void move_source(struct source_fetcher *s, struct str host, int port)
+{
+    if (!s->fetcher || (s->port == port && str_eq(s->host, host)))
+        return;
+    struct str copy = {str_dup(host), host.len};
+    if (!copy.p || fetcher_move_to(s->fetcher, host, port)) {
+        say_error("ReplicaFetchers", "no memory for the address of broker %d", (int)s->source);
+        free((char *)copy.p);
+        return;
+    }
+    free((char *)s->host.p);
+    s->host = copy;
+    s->port = port;
+}
+
 /* Under the lock. NULL (logged): it cannot be made. */
 static struct source_fetcher *make(struct fetchers *fs, int32_t source, struct str host, int port,
                                    int number)
@@ -78,12 +104,16 @@ static struct source_fetcher *make(struct fetchers *fs, int32_t source, struct s
     if (!fs->o.places.open(fs->o.places.arg, name, &o.place))
         return NULL;
     struct source_fetcher *s = calloc(1, sizeof(*s));
-    if (s)
-        s->fetcher = fetcher_new(&o);
+    if (s) {
+        *s = (struct source_fetcher){
+            .source = source, .number = number, .host = {str_dup(host), host.len}, .port = port};
+        s->fetcher = s->host.p ? fetcher_new(&o) : NULL;
+    }
     if (!s || !s->fetcher) {
         say_error("ReplicaFetchers", "no memory for a fetcher from broker %d", (int)source);
         fs->o.places.close(fs->o.places.arg, o.place);
-        free(s);
+        if (s)
+            source_free(s);
         return NULL;
     }
     list_push_back(&fs->all, &s->link);
@@ -95,8 +125,10 @@ static struct source_fetcher *find_or_make(struct fetchers *fs, int32_t source, 
 {
     list_each (it, &fs->all) {
         struct source_fetcher *s = list_entry(it, struct source_fetcher, link);
-        if (fetcher_is_for(s->fetcher, source, host, port, number))
-            return s;
+        if (s->source != source || s->number != number)
+            continue;
+        move_source(s, host, port);
+        return s;
     }
     return make(fs, source, host, port, number);
 }
@@ -149,7 +181,7 @@ static void close_locked(struct source_fetcher *s)
     list_remove(&s->link);
     if (s->fetcher)
         fetcher_close(s->fetcher);
-    free(s);
+    source_free(s);
 }
 
 void fetchers_close_idle(struct fetchers *fs)
@@ -172,6 +204,17 @@ void fetchers_stop(struct fetchers *fs)
         if (s->fetcher)
             fetcher_close(s->fetcher);
         s->fetcher = NULL;
+    }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void fetchers_see_broker(struct fetchers *fs, int32_t source, struct str host, int port)
+{
+    pthread_mutex_lock(&fs->lock);
+    list_each (it, &fs->all) {
+        struct source_fetcher *s = list_entry(it, struct source_fetcher, link);
+        if (s->source == source)
+            move_source(s, host, port);
     }
     pthread_mutex_unlock(&fs->lock);
 }

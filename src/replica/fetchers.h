@@ -36,6 +36,10 @@ void fetchers_follow(struct fetchers *fs, struct partition *p, int32_t source, s
 /* The id changed, or (zero) is not used any more; nothing if it is not followed. */
 void fetchers_set_id(struct fetchers *fs, struct partition *p, int32_t leader_epoch,
                      struct uuid id);
+/* This is where the broker is now: those that follow it ask there. (A broker that is back at
+ * another address may lead in the same epoch as before, so that no LeaderAndIsr says anything new.)
+ * @thread any */
+void fetchers_see_broker(struct fetchers *fs, int32_t source, struct str host, int port);
 void fetchers_unfollow(struct fetchers *fs, struct partition *p);
 /* Ends those without partitions. @thread any */
 void fetchers_close_idle(struct fetchers *fs);

@@ -196,6 +196,30 @@ enum kerr replica_manager_check_epochs(struct replica_manager *m, int64_t broker
     return KERR_NONE;
 }
 
+const struct endpoint *replica_manager_endpoint(const struct replica_manager *m,
+                                                const struct broker_info *b)
+{
+    if (b && m->o.inter_broker_listener.len <= 0)
+        return b->endpoints_n ? &b->endpoints[0] : NULL;
+    return b ? broker_endpoint(b, m->o.inter_broker_listener) : NULL;
+}
+
+/* Fetchers follow their brokers to where they are now. */
+static void tell_addresses(struct replica_manager *m)
+{
+    if (!m->o.fetchers)
+        return;
+    const struct broker_info *brokers;
+    const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
+    int n = metadata_brokers(s, &brokers);
+    for (int i = 0; i < n; i++) {
+        const struct endpoint *e = replica_manager_endpoint(m, &brokers[i]);
+        if (e)
+            fetchers_see_broker(m->o.fetchers, brokers[i].id, e->host, e->port);
+    }
+    metadata_release(s);
+}
+
 enum kerr replica_manager_update_metadata(struct replica_manager *m,
                                           const struct update_metadata_request *req)
 {
@@ -203,8 +227,10 @@ enum kerr replica_manager_update_metadata(struct replica_manager *m,
     enum kerr e = replica_manager_check_epochs(m, req->broker_epoch, req->controller_epoch);
     if (e == KERR_NONE && metadata_cache_update(m->o.metadata, req) < 0)
         e = KERR_UNKNOWN_SERVER_ERROR;
-    if (e == KERR_NONE)
+    if (e == KERR_NONE) {
+        tell_addresses(m);
         replica_listeners_deleted(m, req);
+    }
     pthread_mutex_unlock(&m->control);
     return e;
 }

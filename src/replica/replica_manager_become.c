@@ -33,12 +33,7 @@ static void fetch_from(struct replica_manager *m, struct partition *p, const str
         atomic_load(&p->leader_epoch) != l->leader_epoch)
         return;
     const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
-    const struct broker_info *leader = metadata_broker(s, l->leader);
-    const struct endpoint *e = NULL;
-    if (leader && m->o.inter_broker_listener.len <= 0)
-        e = leader->endpoints_n ? &leader->endpoints[0] : NULL;
-    else if (leader)
-        e = broker_endpoint(leader, m->o.inter_broker_listener);
+    const struct endpoint *e = replica_manager_endpoint(m, metadata_broker(s, l->leader));
     if (e) {
         fetchers_follow(m->o.fetchers, p, l->leader, e->host, e->port, l->leader_epoch,
                         l->topic_id);

@@ -34,6 +34,9 @@ struct partition *replica_manager_lookup(struct replica_manager *m, struct topic
 /* The same, made when missing. NULL without memory. `control` held. */
 struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
                                                  struct topic_partition tp);
+/* Where brokers reach this one; NULL when it has no such listener. */
+const struct endpoint *replica_manager_endpoint(const struct replica_manager *m,
+                                                const struct broker_info *b);
 /* It is not fetched any more. `control` held. */
 void replica_manager_unfollow(struct replica_manager *m, struct partition *p);
 /* Drops it from the map. `control` held. */

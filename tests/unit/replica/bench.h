@@ -26,8 +26,9 @@
 struct fetchers;
 
 struct bench {
-    int32_t id;                    /* of the broker */
-    struct bench *shares;          /* clock and executor of that one; NULL: its own */
+    int32_t id;           /* of the broker */
+    struct bench *shares; /* clock and executor of that one; NULL: its own */
+    int moves[3]; /* how often brokers 1.. have moved to another port: 100 further each time */
     struct isr_writer *isr_writer; /* the same */
     struct fetchers *fetchers;     /* set before the logs are opened; NULL: none */
     char dirs[2][32];
@@ -76,7 +77,7 @@ static UNUSED enum kerr bench_metadata_full(struct bench *b, int brokers, const 
         update_metadata_request_live_broker_init(&alive[i]);
         update_metadata_request_endpoint_init(&endpoints[i]);
         endpoints[i].host = str_of(hosts[i]);
-        endpoints[i].port = 9001 + i;
+        endpoints[i].port = 9001 + i + 100 * b->moves[i];
         endpoints[i].listener = STR_LIT("PLAINTEXT");
         alive[i].id = i + 1;
         alive[i].endpoints.v = &endpoints[i];

@@ -16,6 +16,7 @@ struct sim_remote {
     struct task task;
     struct timer timer;
     bool posted, waiting, closed;
+    int moves; /* of the node, when it was opened: it is not there any more after another */
 };
 
 struct sim_call {
@@ -373,7 +374,7 @@ static void serve(struct task *t)
     }
     while (!list_empty(&r->calls) && !r->closed) {
         struct sim_call *c = list_entry(r->calls.next, struct sim_call, link);
-        if (r->to->down)
+        if (r->to->down || r->moves != r->to->moves)
             finish(c, -ECONNREFUSED, NULL);
         else if (c->api_key == API_OFFSET_FOR_LEADER_EPOCH)
             serve_epochs(r->to, c);
@@ -435,7 +436,8 @@ static struct remote *open_remote(void *arg, struct str host, int port, const ch
     struct sim_node *from = arg;
     struct sim_remote *r = calloc(1, sizeof(*r));
     r->base.ops = &ops;
-    r->to = &from->net->nodes[port - 9001];
+    r->to = &from->net->nodes[(port - 9001) % 100];
+    r->moves = (port - 9001) / 100;
     list_init(&r->calls);
     task_init(&r->task, serve);
     timer_init(&r->timer, expired);

@@ -37,6 +37,7 @@ struct sim_node {
     struct list remotes; /* towards it */
     /* Faults and counts, as a source. */
     bool down;             /* refuses */
+    int moves;             /* it is at another port now: see bench.moves */
     int16_t session_error; /* the next Fetch gets it */
     int16_t part_error;    /* each partition of a Fetch gets it, part_errors times */
     int part_errors;

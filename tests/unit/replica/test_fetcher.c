@@ -331,6 +331,33 @@ static void ids_are_used_when_all_have_one(void **state)
     sim_net_close(&net);
 }
 
+/* The leader is back at another port, and leads in the same epoch. */
+static void a_broker_that_moved_is_found(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    node(1)->moves++;
+    node(1)->sessions_n = 0;
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 10000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    node(2)->b.moves[0]++;
+    bench_metadata_ids(&node(2)->b, "t", 7);
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_end(&net, 2, 0), 6);
+    assert_int_equal(fetchers_count(node(2)->b.fetchers), 1);
+    bench_metadata_ids(&node(2)->b, "t", 7); /* the same again changes nothing */
+    int full = node(1)->full_fetches;
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 600);
+    assert_int_equal(sim_net_end(&net, 2, 0), 9);
+    assert_int_equal(node(1)->full_fetches, full);
+    sim_net_close(&net);
+}
+
 /* A fetch that waits at the leader does not hold up a partition that comes later. */
 static void a_new_partition_does_not_wait(void **state)
 {
@@ -441,7 +468,7 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(a_source_that_is_away_is_tried_until_it_is_back),
           unit_test(sessions_start_again_after_errors),
           unit_test(a_session_is_told_only_what_changed), unit_test(ids_are_used_when_all_have_one),
-          unit_test(a_new_partition_does_not_wait),
+          unit_test(a_new_partition_does_not_wait), unit_test(a_broker_that_moved_is_found),
           unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_held_back_replica_fetches_when_it_may),
