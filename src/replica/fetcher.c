@@ -111,8 +111,11 @@ void followed_delay(struct fetcher *f, struct followed *p)
 
 void followed_fail(struct fetcher *f, struct followed *p, const char *doing, enum kerr e)
 {
-    say_error(f->component, "%.*s-%d: cannot %s: %s; it is not followed until it is told to again",
-              STR_ARG(p->tp.topic), (int)p->tp.partition, doing, kerr_name((int16_t)e));
+    /* An epoch that has passed is no trouble: the order of the next one is on its way. */
+    enum logline_level level = e == KERR_FENCED_LEADER_EPOCH ? LOGLINE_INFO : LOGLINE_ERROR;
+    logline(level, f->component,
+            "%.*s-%d: cannot %s: %s; it is not followed until it is told to again",
+            STR_ARG(p->tp.topic), (int)p->tp.partition, doing, kerr_name((int16_t)e));
     if (p->state != FOLLOW_FAILED)
         atomic_fetch_add(&f->failed_n, 1);
     p->state = FOLLOW_FAILED;

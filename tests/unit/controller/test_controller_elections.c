@@ -209,7 +209,7 @@ static void leaders_are_balanced_now_and_then(void **state)
     sim_check(c);
     /* one of eleven elsewhere is not above 10 % */
     for (int i = 0; i < 10; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "u%d", i);
         assert_int_equal(sim_create_assigned(c, name, order, 3), 0);
     }
