@@ -11,6 +11,7 @@ SINGLE_CHECKS = (
 GROUP_CHECKS = (
     "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
     "group-cooperative", "group-consumer-protocol", "group-restart")
+MIXED_CHECKS = ("mixed-group", "mixed-takeover")
 
 # API keys that a check cannot do without: it is left out while the broker does not say that it serves them.
 NEEDS = {"group-consumer-protocol": (68, 69), "admin-reassignments": (46,), "admin-acls": (29,)}
@@ -23,6 +24,26 @@ class Client:
 
     def checks(self):
         return [n for n in SINGLE_CHECKS + GROUP_CHECKS if n not in self.lacks]
+
+
+class Mixed:
+    """Members of several clients in one group. What a client would be, but with a command for each."""
+    name, title, lacks, heartbeat = "mixed-group", "one group of several languages", (), 0
+    MEMBERS = ("kafka-clients-4.4", "confluent-kafka", "kafkajs", "franz-go")
+
+    def checks(self):
+        return list(MIXED_CHECKS)
+
+    def prepare(self):
+        commands, missing = {}, []
+        for name in self.MEMBERS:
+            try:
+                commands[name] = NAMES[name].prepare()[0]
+            except prepare.Skip as e:
+                missing.append(str(e))
+        if len(commands) < 2:
+            raise prepare.Skip("; ".join(missing))
+        return commands, " + ".join(commands)
 
 
 _CLIENTS = (
@@ -47,4 +68,4 @@ _CLIENTS = (
            ["log-append-time", "admin-features", "admin-reassignments", "admin-producers", "group-pattern", "group-growth",
             "group-cooperative"]),
 )
-NAMES = {c.name: c for c in _CLIENTS}
+NAMES = {c.name: c for c in _CLIENTS + (Mixed(),)}

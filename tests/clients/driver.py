@@ -154,7 +154,7 @@ def main(args):
     results = Results(client)
     wanted = [n for n in args[1:] or client.checks() if n in client.checks()]
     single = [n for n in wanted if n in clients.SINGLE_CHECKS]
-    groups = [n for n in wanted if n in clients.GROUP_CHECKS]
+    groups = [n for n in wanted if n in clients.GROUP_CHECKS + clients.MIXED_CHECKS]
     if single:
         run_checks(client, command, single, results)
     if groups:

@@ -28,7 +28,7 @@ class Bench:
     """A broker, and members of groups on it. Each check has a topic and a group of its own."""
 
     def __init__(self, client, command):
-        self.client, self.command = client, command
+        self.client, self.command = client, command  # of the mixed group: {client: command}
         self.topic = self.group = "first"
         self.members = []
         self.number = 0
@@ -267,3 +267,38 @@ class Bench:
             g.coordinator(self.c, self.group)
             self.produce(5)
             self.wait_read(a, b)
+
+    def check_mixed_group(self):
+        """Members of every language share one topic; each of them is the first once, and so the one who assigns."""
+        names = sorted(self.command)
+        for first in names:
+            self.fresh(2 * len(names))
+            members = []
+            for name in [first] + [n for n in names if n != first]:
+                members.append(self.member(name, self.command[name], session="6000"))
+                if len(members) == 1:
+                    self.wait_alone(members[0])
+            self.wait_shared(*members)
+            for _ in range(5):
+                self.produce(5)
+            self.wait_read(*members)
+            for m in members:
+                assert m.records, "%s has read nothing; %s was the first" % (m.name, first)
+            self.wait_committed(25)
+            self.end_members()
+
+    def check_mixed_takeover(self):
+        """One after the other is gone: killed, or it leaves. The others go on behind what it has committed."""
+        self.fresh(2 * len(self.command))
+        members = [self.member(n, c, session="6000") for n, c in sorted(self.command.items())]
+        left = list(members)
+        self.wait_shared(*left)
+        for number, gone in enumerate(members[:-1]):
+            self.produce(5)
+            self.wait_read(*members)
+            self.wait_committed(5 * (number + 1))
+            left.remove(gone)
+            gone.kill() if number % 2 == 0 else gone.close()
+            self.wait_shared(*left)
+        self.produce(5)
+        self.wait_read(*members)

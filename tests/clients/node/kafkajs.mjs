@@ -180,7 +180,7 @@ function adminChecks(a, kafka, admin, broker, topic) {
 // kafkajs has no assigner of a name that other clients know: partitions by turns under the name of the range assignor.
 const range = ({ cluster }) => ({
   name: 'range',
-  version: 1,
+  version: 0,
   async assign({ members, topics }) {
     const plan = Object.fromEntries(members.map(m => [m.memberId, {}]));
     const order = members.map(m => m.memberId).sort();
@@ -188,10 +188,10 @@ const range = ({ cluster }) => ({
       cluster.findTopicPartitionMetadata(topic).map(p => p.partitionId).sort((x, y) => x - y).forEach((p, i) =>
         (plan[order[i % order.length]][topic] ??= []).push(p));
     return order.map(memberId => ({ memberId,
-      memberAssignment: AssignerProtocol.MemberAssignment.encode({ version: 1, assignment: plan[memberId], userData: Buffer.alloc(0) }) }));
+      memberAssignment: AssignerProtocol.MemberAssignment.encode({ version: 0, assignment: plan[memberId], userData: Buffer.alloc(0) }) }));
   },
   protocol({ topics }) {
-    return { name: 'range', metadata: AssignerProtocol.MemberMetadata.encode({ version: 1, topics, userData: Buffer.alloc(0) }) };
+    return { name: 'range', metadata: AssignerProtocol.MemberMetadata.encode({ version: 0, topics, userData: Buffer.alloc(0) }) };
   },
 });
 

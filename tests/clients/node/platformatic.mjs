@@ -203,7 +203,7 @@ function adminChecks(a, admin, broker, topic, offsetAt) {
 async function member(broker, args) {
   const group = args.protocol === 'consumer' ? { groupProtocol: 'consumer' } : {
     groupInstanceId: args.instance, sessionTimeout: Number(args.session), rebalanceTimeout: Number(args.session),
-    heartbeatInterval: Number(args.heartbeat), protocols: [{ name: 'range', version: 1 }] };
+    heartbeatInterval: Number(args.heartbeat), protocols: [{ name: 'range', version: 0 }] };
   const consumer = new Consumer({ ...base(broker), groupId: args.group, ...group });
   const positions = new Map();
   consumer.on('consumer:group:rebalance', () => assigned([]));
