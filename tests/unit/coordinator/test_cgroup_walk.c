@@ -187,7 +187,7 @@ static void crash(struct client *c)
 
 static void set_topic(int t, int n)
 {
-    char text[8];
+    char text[16];
     snprintf(text, sizeof(text), "%c:%d", 's' + t, n);
     bench_topics(b, text);
     parts_n[t] = n;
