@@ -65,10 +65,16 @@ wait_for() {
 launch() { # launch ID COMMAND...: in the background, the output to its file
   local id=$1
   shift
-  : >"$(output_of "$id")"
   setsid "$@" >>"$(output_of "$id")" 2>&1 </dev/null &
   echo $! >"$(folder_of "$id")/pid"
   disown
+  # a moment long it is still this shell, or the script that becomes java
+  local starting=$!
+  for _ in $(seq 200); do
+    running "$id" && return 0
+    kill -0 "$starting" 2>/dev/null || return 0 # wait_for tells
+    sleep 0.05
+  done
 }
 
 stop_one() {
@@ -106,19 +112,7 @@ P
   # zkServer.sh start-foreground ends in exec java: the pid is ZooKeeper's own
   launch zookeeper env ZOO_LOG_DIR="$at" JMXDISABLE=true SERVER_JVMFLAGS="-Xmx256m" \
     "$zk_home/bin/zkServer.sh" start-foreground "$at/zoo.cfg"
-  sleep 0.3
-  wait_for_java
   wait_for zookeeper 60 zookeeper_answers
-}
-
-wait_for_java() { # until the shell script has become java
-  local starting
-  starting=$(cat "$(folder_of zookeeper)/pid")
-  for _ in $(seq 100); do
-    running zookeeper && return 0
-    kill -0 "$starting" 2>/dev/null || return 0 # wait_for tells
-    sleep 0.1
-  done
 }
 
 # ---- brokers ----
