@@ -124,6 +124,13 @@ int fs_read_all(struct fs *fs, const char *path, size_t max, char **out, size_t 
 /* <path>.tmp, sync, rename over path, sync the folder: afterwards the file is the old or the new,
  * never a mix. */
 int fs_replace(struct fs *fs, const char *path, const void *p, size_t n);
+/* The same without any sync: after a crash of the machine it may be the old, the new, cut or empty.
+ */
+int fs_replace_unsynced(struct fs *fs, const char *path, const void *p, size_t n);
+/* Writes over what is there, without any sync, for files that can be made anew: the cheapest way (a
+ * rename over a file makes some file systems write at once). If the process ends in the middle, or
+ * the machine crashes, it may be any mix. */
+int fs_overwrite(struct fs *fs, const char *path, const void *p, size_t n);
 
 /* fcntl write lock on the whole file, as a JVM takes it; -EAGAIN when another process holds it.
  * Always real. The descriptor must stay open (closing any descriptor of the file drops the lock).

@@ -130,32 +130,58 @@ int fs_read_all(struct fs *fs, const char *path, size_t max, char **out, size_t 
     return err;
 }
 
-static int write_new(struct fs *fs, const char *path, const void *p, size_t n)
+static int write_new(struct fs *fs, const char *path, const void *p, size_t n, bool sync)
 {
     struct file *f;
     int err = fs_open(fs, path, O_RDWR | O_CREAT | O_TRUNC, &f);
     if (err)
         return err;
     err = file_pwrite_all(f, p, n, 0);
-    if (!err)
+    if (!err && sync)
         err = file_sync(f);
     file_unref(f);
     return err;
 }
 
-int fs_replace(struct fs *fs, const char *path, const void *p, size_t n)
+static int replace(struct fs *fs, const char *path, const void *p, size_t n, bool sync)
 {
     struct buf tmp = BUF_INIT;
     buf_printf(&tmp, "%s.tmp", path);
     if (tmp.failed)
         return -ENOMEM;
     const char *tmp_path = (const char *)tmp.p;
-    int err = write_new(fs, tmp_path, p, n);
+    int err = write_new(fs, tmp_path, p, n, sync);
     if (!err)
         err = fs_rename(fs, tmp_path, path);
-    if (!err)
+    if (!err && sync)
         err = sync_parent(fs, path);
     /* after an error the rest is left where it is: harmless, and the next replace overwrites it */
     buf_free(&tmp);
+    return err;
+}
+
+int fs_replace(struct fs *fs, const char *path, const void *p, size_t n)
+{
+    return replace(fs, path, p, n, true);
+}
+
+int fs_replace_unsynced(struct fs *fs, const char *path, const void *p, size_t n)
+{
+    return replace(fs, path, p, n, false);
+}
+
+int fs_overwrite(struct fs *fs, const char *path, const void *p, size_t n)
+{
+    struct file *f;
+    struct file_stat st;
+    int err = fs_open(fs, path, O_RDWR | O_CREAT, &f);
+    if (err)
+        return err;
+    err = file_stat(f, &st);
+    if (!err)
+        err = file_pwrite_all(f, p, n, 0);
+    if (!err && st.size > (int64_t)n)
+        err = file_truncate(f, (int64_t)n);
+    file_unref(f);
     return err;
 }

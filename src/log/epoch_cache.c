@@ -1,6 +1,7 @@
 #include "log/epoch_cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/buf.h"
 #include "base/hmap.h"
 #include "log/checkpoint.h"
+#include "log/log_dir_private.h"
 #include "log/log_names.h"
 
 enum { FILE_MAX_BYTES = 64 << 20 };
@@ -81,17 +83,20 @@ int epoch_cache_read(struct epoch_cache *c, struct fs *fs, const char *dir, bool
     return err;
 }
 
-static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *fs, const char *dir)
+static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *fs, const char *dir,
+                      bool sync)
 {
     char path[LOG_PATH_MAX];
     uint64_t hash = hash_bytes(text->p, text->len);
-    if (c->on_disk_n == text->len && c->on_disk == hash) {
+    if (c->on_disk_n == text->len && c->on_disk == hash && !(sync && atomic_load(&c->unsynced))) {
         c->unsaved = false;
         return 0;
     }
     c->on_disk_n = 0; /* if it fails, who knows which */
     log_path_join(path, dir, EPOCH_FILE_NAME);
-    int err = fs_replace(fs, path, text->p, text->len);
+    if (!sync)
+        atomic_store(&c->unsynced, true);
+    int err = (sync ? fs_replace : fs_overwrite)(fs, path, text->p, text->len);
     if (err)
         return err;
     c->on_disk = hash;
@@ -101,21 +106,40 @@ static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *
 }
 
 static int write_entries(struct epoch_cache *c, const struct epoch_entry *v, int n, struct fs *fs,
-                         const char *dir)
+                         const char *dir, bool sync)
 {
     struct buf text = BUF_INIT;
     buf_printf(&text, "0\n%d\n", n);
     for (int i = 0; i < n; i++)
         buf_printf(&text, "%" PRId32 " %" PRId64 "\n", v[i].epoch, v[i].start);
-    int err = text.failed ? -ENOMEM : write_text(c, &text, fs, dir);
+    int err = text.failed ? -ENOMEM : write_text(c, &text, fs, dir, sync);
     buf_free(&text);
     return err;
 }
 
 /* Only changers call it, one at a time, so v and n stand still without the lock. */
-int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir)
+int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir, bool sync)
 {
-    return write_entries(c, c->v, c->n, fs, dir);
+    return write_entries(c, c->v, c->n, fs, dir, sync);
+}
+
+int epoch_cache_sync(struct epoch_cache *c, struct fs *fs, const char *dir, bool *named)
+{
+    char path[LOG_PATH_MAX];
+    struct file *f;
+    *named = false;
+    if (!atomic_exchange(&c->unsynced, false)) /* first: a write from now on counts again */
+        return 0;
+    log_path_join(path, dir, EPOCH_FILE_NAME);
+    int err = fs_open(fs, path, O_RDWR, &f);
+    if (err) { /* nothing was lost: the next one has to do it */
+        atomic_store(&c->unsynced, true);
+        return err;
+    }
+    err = log_sync_failed(file_sync(f));
+    file_unref(f);
+    *named = !err;
+    return err;
 }
 
 /* How many entries stay in front of (epoch, start). */
@@ -151,7 +175,7 @@ int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, in
                        int64_t start)
 {
     if (!epoch_cache_is_news(c, epoch, start))
-        return c->unsaved ? epoch_cache_write(c, fs, dir) : 0;
+        return c->unsaved ? epoch_cache_write(c, fs, dir, false) : 0;
     int n = kept_before(c, epoch, start);
     struct epoch_entry *v = malloc(((size_t)n + 1) * sizeof(*v));
     if (!v)
@@ -159,7 +183,7 @@ int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, in
     if (n)
         memcpy(v, c->v, (size_t)n * sizeof(*v));
     v[n] = (struct epoch_entry){epoch, start};
-    int err = write_entries(c, v, n + 1, fs, dir);
+    int err = write_entries(c, v, n + 1, fs, dir, false);
     if (err) {
         free(v);
         return err;

@@ -2,13 +2,16 @@
  * copy in memory.
  *
  * INVARIANTS  epochs and start offsets strictly increase; no start is above the log end.
- * CRASH       an epoch is on disk before the first record of it is answered; cuts may be lost and
- *             are made again at load.
+ * CRASH       what is above the recovery point, a load finds in the batches themselves; so a new
+ *             epoch is written without a sync, and synced (epoch_cache_sync) before the recovery
+ *             point passes its records. A file that a crash of the machine has damaged is made anew
+ *             from the batches. Cuts may be lost and are made again at load.
  * THREADS     changes: one at a time (the log's mutex). Questions: any thread. */
 #ifndef LOG_EPOCH_CACHE_H
 #define LOG_EPOCH_CACHE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/file.h"
 
@@ -30,6 +33,7 @@ struct epoch_cache {
     uint64_t on_disk;
     size_t on_disk_n;
     bool unsaved;
+    atomic_bool unsynced; /* the file was written and not synced since */
 };
 
 void epoch_cache_init(struct epoch_cache *c);
@@ -40,13 +44,18 @@ int epoch_cache_parse(struct epoch_cache *c, const char *text, size_t len);
 /* Reads <dir>/leader-epoch-checkpoint. *had_text: the file is there and not of 0 bytes. 0,
  * -ENOENT, -EBADMSG, -errno. */
 int epoch_cache_read(struct epoch_cache *c, struct fs *fs, const char *dir, bool *had_text);
-int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir);
+/* sync: durable when it returns 0. */
+int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir, bool sync);
+/* What was written without a sync. 0 or -errno; the folder is left to the caller, *named: it has to
+ * be synced. @thread any, one at a time */
+int epoch_cache_sync(struct epoch_cache *c, struct fs *fs, const char *dir, bool *named);
 
 /* Would (epoch, start) change anything? An entry of the last epoch that begins no later does. */
 bool epoch_cache_is_news(struct epoch_cache *c, int32_t epoch, int64_t start);
 /* Adds it, dropping entries from the end that it contradicts. In memory only: recovery. */
 int epoch_cache_note(struct epoch_cache *c, int32_t epoch, int64_t start);
-/* Adds it, on disk first; for what is no news, saves a cut that is not saved yet. 0 or -errno. */
+/* Adds it, in the file first, without a sync; for what is no news, saves a cut that is not saved
+ * yet. 0 or -errno. */
 int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, int32_t epoch,
                        int64_t start);
 /* Drop entries with start >= end / fold those with start <= start into one at `start`. In memory;

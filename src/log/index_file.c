@@ -58,6 +58,24 @@ int index_file_create(struct index_file *x, struct fs *fs, const char *path)
     return 0;
 }
 
+int index_file_reset(struct index_file *x, struct fs *fs, const char *path)
+{
+    struct file *f;
+    struct file_stat st;
+    int err = fs_open(fs, path, O_RDWR | O_CREAT, &f);
+    if (err)
+        return err;
+    err = file_stat(f, &st);
+    if (!err && st.size)
+        err = file_truncate(f, 0);
+    file_unref(f);
+    atomic_store(&x->n, 0);
+    atomic_store(&x->dirty, true);
+    x->full_size = false;
+    x->backed = 0;
+    return err;
+}
+
 static void map_free(struct index_map *m)
 {
     if (m->p)

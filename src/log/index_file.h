@@ -42,6 +42,9 @@ struct index_file {
 void index_file_init(struct index_file *x, int entry, int32_t max_bytes, int n, bool growable);
 /* Makes the file with its full size, empty. An older one is removed. */
 int index_file_create(struct index_file *x, struct fs *fs, const char *path);
+/* Makes an empty one of whatever is at the path, which nobody has mapped: recovery. Not of its full
+ * size before the first entry. */
+int index_file_reset(struct index_file *x, struct fs *fs, const char *path);
 /* Unmaps, closes; the file stays as it is. */
 void index_file_close(struct index_file *x);
 

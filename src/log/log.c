@@ -228,7 +228,7 @@ int log_flush_metadata(struct log *log)
 {
     if (!log->metadata_pending)
         return 0;
-    int err = partition_metadata_write(log_fs(log), log_path(log), log->topic_id);
+    int err = partition_metadata_write(log_fs(log), log_path(log), log->topic_id, true);
     if (!err)
         log->metadata_pending = false;
     return log_failed(log, err, "write", PARTITION_METADATA_NAME);
@@ -303,14 +303,14 @@ void log_move_start(struct log *log, int64_t start)
     raise(&log->recovery_point, start);
     atomic_store(&log->start, start);
     if (epoch_cache_cut_start(&log->epochs, start))
-        (void)log_save_epochs(log);
+        (void)log_save_epochs(log, true);
     log_update_unstable(log);
 }
 
-int log_save_epochs(struct log *log)
+int log_save_epochs(struct log *log, bool sync)
 {
-    return log_failed(log, epoch_cache_write(&log->epochs, log_fs(log), log_path(log)), "write",
-                      EPOCH_FILE_NAME);
+    return log_failed(log, epoch_cache_write(&log->epochs, log_fs(log), log_path(log), sync),
+                      "write", EPOCH_FILE_NAME);
 }
 
 enum kerr log_raise_start_offset(struct log *log, int64_t offset)

@@ -185,7 +185,7 @@ static int finish(struct log *log, const struct prepared *pr, int from, int to, 
 static int forget_epochs(struct log *log)
 {
     epoch_cache_clear(&log->epochs);
-    return log->epochs.unsaved ? log_save_epochs(log) : 0; /* or a save failed before */
+    return log->epochs.unsaved ? log_save_epochs(log, false) : 0; /* or a save failed before */
 }
 
 static enum kerr append_as_leader(struct log *log, struct prepared *pr, int32_t leader_epoch,

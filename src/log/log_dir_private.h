@@ -32,7 +32,8 @@ struct log_dir {
     int (*save_cleaned)(void *arg, struct log_dir *d); /* the same for compaction's point */
     void *save_arg;
     atomic_bool offline;
-    atomic_int logs; /* for choosing the emptiest */
+    atomic_int logs;               /* for choosing the emptiest */
+    struct open_files *open_files; /* of all dirs; NULL: no limit */
 
     pthread_mutex_t lock;
     struct list doomed; /* in order of arrival; lock */

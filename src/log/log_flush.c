@@ -33,6 +33,16 @@ static void raise_recovery_point(struct log *log, int64_t to)
         ;
 }
 
+int log_sync_folder(struct log *log)
+{
+    if (!atomic_exchange(&log->unsynced_folder, false))
+        return 0;
+    int err = fs_sync_dir(log_fs(log), log->folder.dir->path);
+    if (err) /* after a shortage the next one has to do it */
+        atomic_store(&log->unsynced_folder, true);
+    return err;
+}
+
 int log_sync_to(struct log *log, int64_t target)
 {
     int64_t from = log_recovery_point(log);
@@ -54,6 +64,14 @@ int log_sync_to(struct log *log, int64_t target)
             err = 0;
     }
     segment_list_unpin(l);
+    bool named = false;
+    if (!err)
+        err = log_failed(log, epoch_cache_sync(&log->epochs, log_fs(log), log_path(log), &named),
+                         "sync", EPOCH_FILE_NAME);
+    if (named)
+        atomic_store(&log->names_dirty, true);
+    if (!err)
+        err = log_failed(log, log_sync_folder(log), "sync the dir of", NULL);
     if (!err && atomic_exchange(&log->names_dirty, false)) {
         err = log_failed(log, fs_sync_dir(log_fs(log), log_path(log)), "sync", NULL);
         if (err) /* after a shortage the next flush has to do it */

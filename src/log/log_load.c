@@ -239,7 +239,7 @@ static int recover(struct loader *ld)
             err = drop_from(ld, i + 1);
         }
         if (!err && i + 1 < ld->n)
-            err = log_take_snapshot(log, ld->segments[i + 1]->base, true);
+            err = log_take_snapshot(log, ld->segments[i + 1]->base, false);
     }
     ld->recovered = true;
     log->touched = true;
@@ -282,7 +282,7 @@ static int settle_epochs(struct loader *ld)
     cut |= !err && epoch_cache_cut_start(&log->epochs, log_start_offset(log));
     ld->save_epochs |= cut && ld->recovered;
     if (!err && ld->save_epochs)
-        err = log_save_epochs(log);
+        err = log_save_epochs(log, false);
     return err;
 }
 
@@ -490,12 +490,48 @@ static int create_files(struct log *log, struct uuid topic_id)
     if (!err && !uuid_is_zero(topic_id)) {
         log->topic_id = topic_id;
         log->metadata_pending = true;
-        err = log_flush_metadata(log); /* syncs the folder too */
-    } else if (!err) {
-        err = log_failed(log, fs_sync_dir(fs, log_path(log)), "sync", NULL);
+        err = log_failed(log, partition_metadata_write(fs, log_path(log), topic_id, false), "write",
+                         PARTITION_METADATA_NAME);
     }
-    if (!err)
-        err = log_failed(log, fs_sync_dir(fs, log->folder.dir->path), "sync the dir of", NULL);
+    atomic_store(&log->names_dirty, true);
+    atomic_store(&log->unsynced_folder, true);
+    return err;
+}
+
+/* partition.metadata, which was written without a sync; unless an append has done it. */
+static int sync_metadata(struct log *log)
+{
+    char path[LOG_PATH_MAX];
+    struct file *f;
+    pthread_mutex_lock(&log->lock);
+    bool pending = log->metadata_pending;
+    pthread_mutex_unlock(&log->lock);
+    if (!pending)
+        return 0;
+    log_path_join(path, log_path(log), PARTITION_METADATA_NAME);
+    int err = fs_open(log_fs(log), path, O_RDWR, &f);
+    if (!err) { /* on failure the file is still pending: an append writes another one */
+        err = file_sync(f);
+        file_unref(f);
+    }
+    return log_failed(log, err, "sync", PARTITION_METADATA_NAME);
+}
+
+int log_sync_created(struct log *log)
+{
+    pthread_mutex_lock(&log->flush_lock);
+    int err = log_usable(log) ? 0 : sync_metadata(log);
+    if (!err && !log_usable(log) && atomic_exchange(&log->names_dirty, false)) {
+        err = log_failed(log, fs_sync_dir(log_fs(log), log_path(log)), "sync", NULL);
+        if (err)
+            atomic_store(&log->names_dirty, true);
+    }
+    if (!err) {
+        pthread_mutex_lock(&log->lock);
+        log->metadata_pending = false;
+        pthread_mutex_unlock(&log->lock);
+    }
+    pthread_mutex_unlock(&log->flush_lock);
     return err;
 }
 
@@ -518,12 +554,35 @@ static int create_named(struct log_dir *dir, const char *name, struct topic_part
     return 0;
 }
 
-int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
-               struct uuid topic_id, struct log **out)
+int log_create_unsynced(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+                        struct uuid topic_id, struct log **out)
 {
     char name[FOLDER_NAME_MAX];
     folder_name(name, tp.topic, tp.partition);
     return create_named(dir, name, tp, c, topic_id, out);
+}
+
+/* Makes a log durable that has just been made; without success it goes. */
+static int settle_created(struct log **log)
+{
+    struct log_dir *dir = (*log)->folder.dir;
+    int err = log_sync_created(*log);
+    if (!err)
+        err = log_failed(*log, log_sync_folder(*log), "sync the dir of", NULL);
+    if (err) {
+        if (!log_offline(*log))
+            (void)fs_remove_tree(dir->fs, log_path(*log));
+        log_unref(*log);
+        *log = NULL;
+    }
+    return err;
+}
+
+int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+               struct uuid topic_id, struct log **out)
+{
+    int err = log_create_unsynced(dir, tp, c, topic_id, out);
+    return err ? err : settle_created(out);
 }
 
 int log_create_future(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
@@ -534,6 +593,8 @@ int log_create_future(struct log_dir *dir, struct topic_partition tp, const stru
     if (!folder_name_future(name, tp.topic, tp.partition, uuid_random()))
         return -ENAMETOOLONG;
     int err = create_named(dir, name, tp, c, topic_id, out);
+    if (!err)
+        err = settle_created(out);
     if (!err)
         atomic_store(&(*out)->future, true);
     return err;

@@ -66,7 +66,7 @@ static int replay(struct log *log, struct segment *const *segments, int n, int64
         if (s->base >= upto)
             break;
         if (i >= n - 2 && s->base > from)
-            err = log_take_snapshot(log, s->base, true);
+            err = log_take_snapshot(log, s->base, false);
         if (!err && segment_size(s) > 0)
             err = segment_replay_producers(s, from, upto, &log->producers);
     }
@@ -79,7 +79,7 @@ static int mark_empty(struct log *log, struct segment *const *segments, int n)
     int err = 0;
     for (int i = n >= 2 ? n - 2 : 0; i < n && !err; i++)
         if (segments[i]->base > log_start_offset(log))
-            err = log_take_snapshot(log, segments[i]->base, true);
+            err = log_take_snapshot(log, segments[i]->base, false);
     return err;
 }
 

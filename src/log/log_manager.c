@@ -147,9 +147,12 @@ static enum kerr create(struct log_manager *m, struct topic_partition tp, bool i
         return KERR_KAFKA_STORAGE_ERROR;
     if (atomic_load(&md->stale) && managed_dir_write_all(md))
         return KERR_KAFKA_STORAGE_ERROR;
-    int err = log_create(md->dir, tp, config, m->remove_topic_ids ? UUID_ZERO : topic_id, out);
+    int err =
+        log_create_unsynced(md->dir, tp, config, m->remove_topic_ids ? UUID_ZERO : topic_id, out);
     if (!err)
         err = log_manager_add(m, *out);
+    if (!err)
+        log_manager_note_created(m, *out);
     if (err) {
         log_unref(*out);
         *out = NULL;
@@ -393,12 +396,13 @@ static void free_dir(struct managed_dir *md)
     offset_checkpoint_free(&md->high_watermarks);
     offset_checkpoint_free(&md->cleaned);
     pthread_mutex_destroy(&md->checkpoint_lock);
-    if (md->dir && atomic_load(&md->dir->logs) > 0)
-        /* rather a leak than a dangling pointer */
+    if (md->dir && atomic_load(&md->dir->logs) > 0) { /* rather a leak than a dangling pointer */
         say_error("log", "%s: %d logs are still in use after the stop", md->dir->path,
                   atomic_load(&md->dir->logs));
-    else
+        md->dir->open_files = NULL;
+    } else {
         log_dir_free(md->dir);
+    }
 }
 
 static void abandon_logs(struct hmap *map)
@@ -419,9 +423,11 @@ void log_manager_abandon(struct log_manager *m)
     abandon_logs(&m->logs);
     abandon_logs(&m->futures);
     log_manager_forget_preferred(m);
+    log_manager_forget_created(m);
     for (int i = 0; i < m->dirs_n; i++)
         free_dir(&m->dirs[i]);
     free(m->dirs);
+    open_files_free(&m->open_files);
     pthread_mutex_destroy(&m->change_lock);
     pthread_mutex_destroy(&m->lock);
     free(m);

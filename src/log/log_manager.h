@@ -29,6 +29,7 @@ struct log_manager_options {
     int recovery_threads;   /* per dir */
     int32_t broker_id;      /* configured; -1 = take what meta.properties says */
     const char *cluster_id; /* NULL = take what meta.properties says */
+    int max_open_files;     /* of segments; 0 = by RLIMIT_NOFILE */
     bool remove_topic_ids;  /* inter.broker.protocol.version < 2.8 */
     /* A topic's settings at load time. May be NULL: defaults. Fills *c (starts as the defaults). */
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
@@ -60,6 +61,10 @@ struct log *log_manager_find(struct log_manager *m, struct topic_partition tp);
 enum kerr log_manager_get_or_create(struct log_manager *m, struct topic_partition tp, bool is_new,
                                     struct uuid topic_id, const struct log_config *config,
                                     struct log **out);
+/* Logs that get_or_create has made since the last call become durable, all at once: thousands cost
+ * little more than one. Until then a crash of the machine may lose them (and what was appended to
+ * them, but for what was flushed). @blocks on fsync */
+void log_manager_sync_created(struct log_manager *m);
 void log_unref(struct log *log);
 struct log *log_ref(struct log *log);
 /* Renames the folder to its -delete form, drops it from the maps and checkpoints; files go after

@@ -307,6 +307,7 @@ static int claim_dirs(struct log_manager *m, const struct log_manager_options *o
         }
         pthread_mutex_init(&md->checkpoint_lock, NULL);
         m->dirs_n++;
+        md->dir->open_files = &m->open_files;
         md->dir->on_failure = o->dir_failed;
         md->dir->failure_arg = o->arg;
         md->dir->save_arg = md;
@@ -476,6 +477,7 @@ static struct log_manager *manager_new(const struct log_manager_options *o)
     m->clock = o->clock;
     m->threads = o->recovery_threads < 1 ? 1 : o->recovery_threads;
     m->remove_topic_ids = o->remove_topic_ids;
+    open_files_init(&m->open_files, o->max_open_files);
     m->topic_config = o->topic_config;
     m->dir_failed = o->dir_failed;
     m->arg = o->arg;

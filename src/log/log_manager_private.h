@@ -11,6 +11,7 @@
 #include "log/cleaner.h"
 #include "log/log_manager.h"
 #include "log/log_open.h"
+#include "log/open_files.h"
 
 struct managed_dir {
     struct log_manager *manager;
@@ -32,6 +33,7 @@ struct log_manager {
     struct managed_dir *dirs;
     int dirs_n;
     int threads; /* per dir, for recovery */
+    struct open_files open_files;
     bool remove_topic_ids;
     void (*topic_config)(void *arg, struct str topic, struct log_config *c);
     void (*dir_failed)(void *arg, struct log_dir *d);
@@ -39,8 +41,10 @@ struct log_manager {
 
     pthread_mutex_t change_lock;
     pthread_mutex_t lock;
-    struct hmap logs;      /* by topic and partition; a reference each */
-    struct hmap futures;   /* the same, of those that are being moved to another dir */
+    struct hmap logs;     /* by topic and partition; a reference each */
+    struct hmap futures;  /* the same, of those that are being moved to another dir */
+    struct log **created; /* since the last log_manager_sync_created; a reference each; lock */
+    int created_n, created_cap;
     struct hmap preferred; /* of struct preferred: where logs to come are wanted */
     struct log_config defaults;
     struct cleaner *cleaner; /* set before others use the manager, or NULL */
@@ -64,6 +68,10 @@ struct log **log_manager_snapshot(struct log_manager *m, const struct log_dir *d
 void log_manager_snapshot_free(struct log **v, int n);
 /* 0, -EEXIST, -ENOMEM. Takes a reference. */
 int log_manager_add(struct log_manager *m, struct log *log);
+
+/* A log was made that log_manager_sync_created has to see to. */
+void log_manager_note_created(struct log_manager *m, struct log *log);
+void log_manager_forget_created(struct log_manager *m);
 
 enum manager_file { FILE_RECOVERY_POINTS, FILE_START_OFFSETS, FILE_HIGH_WATERMARKS, FILE_CLEANED };
 /* 0, a shortage (the file before stands, and a later write makes good), or -errno after

@@ -23,6 +23,16 @@ int log_open(const struct log_open_args *a, struct log **out);
  * @blocks */
 int log_create(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
                struct uuid topic_id, struct log **out);
+/* The same, not durable yet: log_sync_created and log_sync_folder make it so, for many at a time
+ * after one write-back; a flush, and the first append for the topic's id, do if nobody else did.
+ * @blocks */
+int log_create_unsynced(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
+                        struct uuid topic_id, struct log **out);
+/* What is in the folder; 0 for a log that has gone meanwhile, or -errno. @blocks */
+int log_sync_created(struct log *log);
+/* The name of the folder itself, if no fsync of the dir covers it yet. 0 or -errno: the caller
+ * reports. @blocks */
+int log_sync_folder(struct log *log);
 /* The same in the -future form. -ENAMETOOLONG, too. @blocks */
 int log_create_future(struct log_dir *dir, struct topic_partition tp, const struct log_config *c,
                       struct uuid topic_id, struct log **out);

@@ -29,6 +29,7 @@ struct log {
     atomic_bool gone;                     /* closed or deleted */
     atomic_bool future;                   /* is to take the place of the partition's log */
     atomic_bool names_dirty;              /* the folder has names that no fsync covered */
+    atomic_bool unsynced_folder;          /* it was made, and no fsync covered its own name */
     atomic_bool unreplicated;             /* completed transactions wait for the high watermark */
     _Atomic int64_t cleaned_to;    /* compaction has been through all below; 0: it never ran */
     atomic_bool cleaned_saved;     /* false: a cut has lowered it, and the file must follow */
@@ -46,7 +47,7 @@ struct log {
     struct producer_state producers;
     int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
     int64_t restored_at;   /* offset of the snapshot that `producers` began with; 0: none */
-    bool metadata_pending; /* topic_id is not on disk yet */
+    bool metadata_pending; /* topic_id is not on disk yet, or may not be */
     bool touched;          /* a clean stop has something to write */
     bool sealed;           /* it has written, and not synced yet; flush_lock */
     int cuts;              /* truncations so far */
@@ -93,9 +94,9 @@ void log_update_unstable(struct log *log);
 void log_move_start(struct log *log, int64_t start);
 /* Lowers the high watermark to the log end where it is above. */
 void log_bound_high_watermark(struct log *log);
-/* Writes the epoch file after a cut. */
-int log_save_epochs(struct log *log);
-/* partition.metadata, if it is still to be written. Under the lock. */
+/* Writes the epoch file after a cut. sync: durable now, else with the next flush. */
+int log_save_epochs(struct log *log, bool sync);
+/* partition.metadata, if it is still to be written, or to be synced. Under the lock. */
 int log_flush_metadata(struct log *log);
 
 /* ---- log_roll.c, under the lock ---- */

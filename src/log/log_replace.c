@@ -147,6 +147,8 @@ int log_replace(struct log *log, struct segment *const *old, int old_n, struct s
     pthread_mutex_unlock(&log->lock);
     if (!err) /* every error from here on has taken the dir offline */
         err = rename_all(log, old, old_n, made, made_n);
+    for (int i = 0; i < made_n && !err; i++)
+        segment_economize(made[i]);
     for (int i = 0; i < old_n && !err; i++)
         doom_files(log, old[i], last_kind(old[i], made, made_n), delay_ms);
     pthread_mutex_unlock(&log->flush_lock);

@@ -71,7 +71,7 @@ static int set_end(struct log *log, int64_t end)
     log_bound_high_watermark(log);
     int err = 0;
     if (epoch_cache_cut_end(&log->epochs, end))
-        err = log_save_epochs(log);
+        err = log_save_epochs(log, true);
     if (!err)
         err = must(log, log_reload_producers(log, end), "reload the producers of");
     return err;
@@ -146,7 +146,7 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset)
         int err = start_over(log, offset);
         epoch_cache_clear(&log->epochs);
         if (!err)
-            err = log_save_epochs(log);
+            err = log_save_epochs(log, true);
         if (!err) {
             /* in an order in which no reader sees a start above the end */
             lower(&log->start, offset);
@@ -178,7 +178,7 @@ enum kerr log_truncate_to(struct log *log, int64_t offset)
         int err = 0;
         if (offset >= log_end_offset(log)) {
             if (epoch_cache_cut_end(&log->epochs, log_end_offset(log)))
-                err = log_save_epochs(log);
+                err = log_save_epochs(log, true);
         } else {
             log->touched = true;
             err = cut_segments(log, offset);

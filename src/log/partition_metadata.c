@@ -54,11 +54,11 @@ int partition_metadata_read(struct fs *fs, const char *dir, struct uuid *out)
     return err;
 }
 
-int partition_metadata_write(struct fs *fs, const char *dir, struct uuid id)
+int partition_metadata_write(struct fs *fs, const char *dir, struct uuid id, bool sync)
 {
     char path[LOG_PATH_MAX], text[64], id_text[23];
     uuid_format(id, id_text);
     int n = snprintf(text, sizeof(text), "version: 0\ntopic_id: %s", id_text);
     log_path_join(path, dir, PARTITION_METADATA_NAME);
-    return fs_replace(fs, path, text, (size_t)n);
+    return (sync ? fs_replace : fs_replace_unsynced)(fs, path, text, (size_t)n);
 }

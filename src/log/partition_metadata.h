@@ -17,6 +17,6 @@ int partition_metadata_parse(const char *text, size_t len, struct uuid *out);
 /* 0; -ENOENT; -EBADMSG; -errno. `dir` is the partition's folder. */
 int partition_metadata_read(struct fs *fs, const char *dir, struct uuid *out);
 /* Durable when it returns 0. */
-int partition_metadata_write(struct fs *fs, const char *dir, struct uuid id);
+int partition_metadata_write(struct fs *fs, const char *dir, struct uuid id, bool sync);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "log/open_files.h"
 
 enum { WALK_WINDOW = 4096 };
 
@@ -49,7 +50,7 @@ struct segment *segment_existing(const struct log_folder *folder, int64_t base, 
     atomic_init(&s->refs, 1);
     s->folder = folder;
     s->base = base;
-    atomic_init(&s->file, NULL);
+    list_init(&s->open_link);
     atomic_init(&s->size, size);
     index_file_init(&s->offsets, OFFSET_ENTRY_BYTES, c->segment_index_bytes, -1, active);
     index_file_init(&s->times, TIME_ENTRY_BYTES, c->segment_index_bytes, -1, active);
@@ -73,10 +74,10 @@ void segment_unref(struct segment *s)
 {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
+    open_files_remove(s->folder->dir->open_files, s);
     index_file_close(&s->offsets);
     index_file_close(&s->times);
-    txn_index_close(&s->txns);
-    file_unref(atomic_load(&s->file));
+    segment_drop_files(s);
     free(s);
 }
 
@@ -96,21 +97,59 @@ static int open_data(struct segment *s, struct file **out)
     return 0;
 }
 
+/* The open file with a reference, or NULL. */
+static struct file *open_one(struct segment *s)
+{
+    spin_lock(&s->file_lock);
+    struct file *f = s->file ? file_ref(s->file) : NULL;
+    spin_unlock(&s->file_lock);
+    if (f && !atomic_load_explicit(&s->used, memory_order_relaxed))
+        atomic_store_explicit(&s->used, true, memory_order_relaxed);
+    return f;
+}
+
+void segment_economize(struct segment *s)
+{
+    open_files_add(s->folder->dir->open_files, s);
+}
+
 int segment_file(struct segment *s, struct file **out)
 {
-    struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
-    if (!f) {
-        struct file *mine;
-        int err = open_data(s, &mine);
-        if (err)
-            return err;
-        if (atomic_compare_exchange_strong(&s->file, &f, mine))
-            f = mine;
-        else
-            file_unref(mine);
-    }
-    *out = file_ref(f);
+    *out = open_one(s);
+    if (*out)
+        return 0;
+    struct file *mine;
+    int err = open_data(s, &mine);
+    if (err == -EMFILE && open_files_shrink(s->folder->dir->open_files))
+        err = open_data(s, &mine);
+    if (err)
+        return err;
+    segment_give_file(s, file_ref(mine));
+    if (s->stage == LOG_STAGE_LIVE)
+        segment_economize(s);
+    *out = mine;
     return 0;
+}
+
+void segment_give_file(struct segment *s, struct file *f)
+{
+    spin_lock(&s->file_lock);
+    struct file *other = s->file; /* somebody was faster: both are as good */
+    if (!other)
+        s->file = f;
+    spin_unlock(&s->file_lock);
+    if (other)
+        file_unref(f);
+}
+
+void segment_drop_files(struct segment *s)
+{
+    spin_lock(&s->file_lock);
+    struct file *f = s->file;
+    s->file = NULL;
+    spin_unlock(&s->file_lock);
+    file_unref(f);
+    txn_index_close(&s->txns);
 }
 
 /* An index of a closed segment that cannot be right is left aside: look-ups then walk the data from
@@ -133,11 +172,8 @@ static int drop_insane(struct segment *s, struct index_file *x, struct index_vie
 
 int segment_file_now(struct segment *s, struct file **out)
 {
-    struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
-    if (!f)
-        return -EAGAIN;
-    *out = file_ref(f);
-    return 0;
+    *out = open_one(s);
+    return *out ? 0 : -EAGAIN;
 }
 
 static int view(struct segment *s, struct index_file *x, enum log_file_kind kind,

@@ -1,7 +1,8 @@
 /* segment.h - one segment of a log: <base>.log and its indexes.
  *
  * The segment with the highest base is the active one, the only one appended to. Files are opened
- * at first use (segment_file, the views), so that a log at rest costs no descriptors.
+ * at first use (segment_file, the views), so that a log at rest costs no descriptors, and closed
+ * when too many are open (open_files.h).
  *
  * INVARIANTS  S1 offsets in the file are >= base and rise; last offset - base <= 2^31 - 1.
  *             S2 `size` covers whole batches and is published after their bytes; what lies behind
@@ -20,6 +21,7 @@
 #include "log/log_config.h"
 #include "log/log_dir_private.h"
 #include "log/offset_index.h"
+#include "log/spin.h"
 #include "log/time_index.h"
 #include "log/txn_index.h"
 
@@ -29,8 +31,11 @@ struct segment {
     atomic_int refs;
     const struct log_folder *folder;
     int64_t base;
-    enum log_file_stage stage;   /* of its files' names; LIVE once readers can see it */
-    _Atomic(struct file *) file; /* NULL until opened */
+    enum log_file_stage stage; /* of its files' names; LIVE once readers can see it */
+    struct spin file_lock;
+    struct file *file;     /* NULL: not open; file_lock */
+    struct list open_link; /* open_files; its lock */
+    atomic_bool used;      /* since open_files looked last */
     _Atomic int64_t size;
     struct index_file offsets, times;
     struct txn_index txns;
@@ -82,6 +87,13 @@ int segment_failed(struct segment *s, enum log_file_kind kind, int err, const ch
 /* ---- reading ---- */
 /* The open file; *out is a reference of the caller's. */
 int segment_file(struct segment *s, struct file **out);
+/* From now on its descriptors count, and may be closed while nobody uses them; so its files must
+ * have their final names. */
+void segment_economize(struct segment *s);
+/* Closes data and transaction index; the next use opens them again. For open_files.c. */
+void segment_drop_files(struct segment *s);
+/* Gives it an open file; takes the reference. */
+void segment_give_file(struct segment *s, struct file *f);
 int segment_offsets(struct segment *s, struct index_view *v);
 int segment_times(struct segment *s, struct index_view *v);
 /* The first batch whose last offset is >= offset, in [0, end). 1 found (head in *b, place in

@@ -4,21 +4,23 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "log/open_files.h"
+
 enum { WINDOW = 256 << 10 };
 
 void segment_close_files(struct segment *s)
 {
     index_file_close(&s->offsets);
     index_file_close(&s->times);
-    txn_index_close(&s->txns);
-    file_unref(atomic_exchange(&s->file, NULL));
+    open_files_remove(s->folder->dir->open_files, s);
+    segment_drop_files(s);
 }
 
 static int fresh_index(struct segment *s, struct index_file *x, enum log_file_kind kind)
 {
     char path[LOG_PATH_MAX];
     segment_path(s, kind, path);
-    return segment_failed(s, kind, index_file_create(x, s->folder->dir->fs, path), "create");
+    return segment_failed(s, kind, index_file_reset(x, s->folder->dir->fs, path), "reset");
 }
 
 static int fresh_txn_index(struct segment *s)

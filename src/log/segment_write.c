@@ -68,7 +68,7 @@ static int create(const struct log_folder *folder, int64_t base, enum log_file_s
     s->stage = stage;
     int err = create_data(s, c, &f);
     if (!err) {
-        atomic_store(&s->file, f);
+        segment_give_file(s, f);
         s->preallocated = c->preallocate;
         err = create_index(s, &s->offsets, LOG_FILE_INDEX);
     }
@@ -83,6 +83,8 @@ static int create(const struct log_folder *folder, int64_t base, enum log_file_s
     }
     atomic_store(&s->max_timestamp, NO_TIMESTAMP);
     s->ready = true;
+    if (stage == LOG_STAGE_LIVE)
+        segment_economize(s);
     *out = s;
     return 0;
 }
@@ -165,22 +167,20 @@ int segment_write(struct segment *s, const void *p, size_t n)
 
 int segment_writev(struct segment *s, struct iovec *iov, int pieces)
 {
-    struct file *f = atomic_load_explicit(&s->file, memory_order_acquire);
+    struct file *f;
     int64_t at = atomic_load_explicit(&s->size, memory_order_relaxed);
-    if (!f) {
-        int failed = segment_file(s, &f);
-        if (failed)
-            return failed;
-        file_unref(f); /* the segment keeps one */
-    }
-    int err = file_pwritev_all(f, iov, pieces, at);
+    int err = segment_file(s, &f);
+    if (err)
+        return err;
+    err = file_pwritev_all(f, iov, pieces, at);
+    /* Part of it may be in the file. Recovery would cut it too; this is for who looks before. */
+    if (err && !s->preallocated)
+        (void)file_truncate(f, at);
+    file_unref(f);
     if (!err) {
         atomic_store_explicit(&s->dirty, true, memory_order_relaxed);
         return 0;
     }
-    /* Part of it may be in the file. Recovery would cut it too; this is for who looks before. */
-    if (!s->preallocated)
-        (void)file_truncate(f, at);
     char path[LOG_PATH_MAX];
     segment_path(s, LOG_FILE_DATA, path);
     log_dir_fail(s->folder->dir, err, "append to %s", path);
@@ -321,8 +321,11 @@ int segment_sync(struct segment *s, bool all)
         err = sync_index(s, &s->offsets, LOG_FILE_INDEX);
     if (!err)
         err = sync_index(s, &s->times, LOG_FILE_TIME);
-    if (!err)
-        err = segment_failed(s, LOG_FILE_TXN, log_sync_failed(txn_index_sync(&s->txns)), "sync");
+    if (!err && atomic_load(&s->txns.dirty)) {
+        char path[LOG_PATH_MAX];
+        segment_path(s, LOG_FILE_TXN, path);
+        err = segment_failed(s, LOG_FILE_TXN, txn_index_sync(&s->txns, fs_of(s), path), "sync");
+    }
     return err;
 }
 
@@ -458,7 +461,8 @@ int segment_truncated(struct segment *old, int64_t offset, const struct log_conf
         file_unref(f);
         return -ENOMEM;
     }
-    atomic_store(&s->file, file_ref(f));
+    segment_give_file(s, file_ref(f));
+    segment_economize(s);
     atomic_store(&s->dirty, true);
     err = fill_truncated(old, f, offset, s);
     file_unref(f);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "base/buf.h"
+#include "log/log_dir_private.h"
 
 enum { READ_ENTRIES = 64 };
 
@@ -25,39 +26,55 @@ bool txn_entry_decode(const uint8_t p[TXN_ENTRY_BYTES], struct txn_entry *out)
 
 void txn_index_init(struct txn_index *x, bool exists)
 {
-    atomic_init(&x->file, NULL);
+    x->lock = SPIN_INIT;
+    x->file = NULL;
     atomic_init(&x->n, exists ? -1 : 0);
     atomic_init(&x->dirty, false);
 }
 
-void txn_index_close(struct txn_index *x)
+/* Exchanges the open file. What comes out is the caller's. */
+static struct file *swap(struct txn_index *x, struct file *f)
 {
-    file_unref(atomic_exchange(&x->file, NULL));
+    spin_lock(&x->lock);
+    struct file *old = x->file;
+    x->file = f;
+    spin_unlock(&x->lock);
+    return old;
 }
 
+void txn_index_close(struct txn_index *x)
+{
+    file_unref(swap(x, NULL));
+}
+
+/* The open file with a reference, or NULL. */
+static struct file *open_one(struct txn_index *x)
+{
+    spin_lock(&x->lock);
+    struct file *f = x->file ? file_ref(x->file) : NULL;
+    spin_unlock(&x->lock);
+    return f;
+}
+
+/* *out is a reference of the caller's. */
 static int open_file(struct txn_index *x, struct fs *fs, const char *path, int flags,
                      struct file **out)
 {
-    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
-    if (!f) {
-        struct file *mine;
-        struct file_stat st;
-        int err = fs_open(fs, path, flags, &mine);
-        if (err)
-            return err;
-        err = file_stat(mine, &st);
-        if (err) {
-            file_unref(mine);
-            return err;
-        }
-        int unknown = -1; /* a file just made has none */
-        atomic_compare_exchange_strong(&x->n, &unknown, (int)(st.size / TXN_ENTRY_BYTES));
-        if (atomic_compare_exchange_strong(&x->file, &f, mine))
-            f = mine;
-        else
-            file_unref(mine);
+    struct file_stat st;
+    *out = open_one(x);
+    if (*out)
+        return 0;
+    int err = fs_open(fs, path, flags, out);
+    if (err)
+        return err;
+    err = file_stat(*out, &st);
+    if (err) {
+        file_unref(*out);
+        return err;
     }
-    *out = f;
+    int unknown = -1; /* a file just made has none */
+    atomic_compare_exchange_strong(&x->n, &unknown, (int)(st.size / TXN_ENTRY_BYTES));
+    file_unref(swap(x, file_ref(*out))); /* somebody may have been faster: both are as good */
     return 0;
 }
 
@@ -79,6 +96,7 @@ int txn_index_append(struct txn_index *x, struct fs *fs, const char *path, struc
     txn_entry_encode(raw, e);
     if (!err)
         err = file_pwrite_all(f, raw, sizeof(raw), at);
+    file_unref(f);
     if (err)
         return err;
     atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
@@ -118,15 +136,21 @@ int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int fro
     if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
         return 0;
     int err = open_file(x, fs, path, O_RDWR, &f);
-    return err ? err : read_entries(x, f, from, false, out, max);
+    if (err)
+        return err;
+    int n = read_entries(x, f, from, false, out, max);
+    file_unref(f);
+    return n;
 }
 
 int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int max)
 {
     if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
         return 0;
-    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
-    return f ? read_entries(x, f, from, true, out, max) : -EAGAIN;
+    struct file *f = open_one(x);
+    int n = f ? read_entries(x, f, from, true, out, max) : -EAGAIN;
+    file_unref(f);
+    return n;
 }
 
 int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset)
@@ -143,10 +167,14 @@ int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int
     }
     if (got < 0)
         return got;
-    struct file *f = atomic_load(&x->file);
-    if (!f || keep == atomic_load(&x->n))
+    if (keep == atomic_load(&x->n))
         return 0;
-    int err = file_truncate(f, (int64_t)keep * TXN_ENTRY_BYTES);
+    struct file *f;
+    int err = open_file(x, fs, path, O_RDWR, &f);
+    if (err)
+        return err;
+    err = file_truncate(f, (int64_t)keep * TXN_ENTRY_BYTES);
+    file_unref(f);
     if (err)
         return err;
     atomic_store(&x->n, keep);
@@ -172,10 +200,17 @@ int txn_index_sane(struct txn_index *x, struct fs *fs, const char *path, int64_t
     return got < 0 ? got : 1;
 }
 
-int txn_index_sync(struct txn_index *x)
+int txn_index_sync(struct txn_index *x, struct fs *fs, const char *path)
 {
-    struct file *f = atomic_load_explicit(&x->file, memory_order_acquire);
-    if (!f || !atomic_exchange_explicit(&x->dirty, false, memory_order_acq_rel))
+    struct file *f;
+    if (!atomic_exchange_explicit(&x->dirty, false, memory_order_acq_rel))
         return 0;
-    return file_sync(f);
+    int err = open_file(x, fs, path, O_RDWR, &f);
+    if (err) { /* nothing was lost: the next sync has to do it */
+        atomic_store_explicit(&x->dirty, true, memory_order_release);
+        return err;
+    }
+    err = log_sync_failed(file_sync(f));
+    file_unref(f);
+    return err;
 }

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/file.h"
+#include "log/spin.h"
 
 #define TXN_ENTRY_BYTES 34
 
@@ -21,8 +22,9 @@ struct txn_entry {
 };
 
 struct txn_index {
-    _Atomic(struct file *) file; /* NULL until opened */
-    atomic_int n;                /* entries; -1 until the file was looked at; 0 without a file */
+    struct spin lock;
+    struct file *file; /* NULL: not open; lock */
+    atomic_int n;      /* entries; -1 until the file was looked at; 0 without a file */
     atomic_bool dirty;
 };
 
@@ -43,6 +45,7 @@ int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int
 int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset);
 /* Every marker offset at or above base and rising, every version known? 1, 0 or -errno. */
 int txn_index_sane(struct txn_index *x, struct fs *fs, const char *path, int64_t base);
-int txn_index_sync(struct txn_index *x);
+/* fsync if something was written since the last one. */
+int txn_index_sync(struct txn_index *x, struct fs *fs, const char *path);
 
 #endif

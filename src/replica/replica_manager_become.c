@@ -275,6 +275,7 @@ void replica_manager_become(struct replica_manager *m, int version,
                        : KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE) {
         fan_out(m->o.workers, all.lanes, become_lane, &all);
+        log_manager_sync_created(m->o.logs); /* before the controller is told that they are there */
         if (m->o.fetchers)
             fetchers_close_idle(m->o.fetchers);
     }

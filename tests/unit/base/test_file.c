@@ -200,6 +200,22 @@ static int count_names(void *arg, const char *name)
     return ++*n == 3 ? 77 : 0;
 }
 
+static void overwrites_in_place(void **state)
+{
+    struct temp_dir d;
+    temp_dir_make(&d);
+    const char *path = temp_dir_path(&d, "x");
+    static const char *const texts[] = {"first", "longer than that", "short", "", "again"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(fs_overwrite(fs_posix(), path, texts[i], strlen(texts[i])), 0);
+        expect(path, texts[i]);
+    }
+    assert_int_equal(fs_overwrite(fs_posix(), temp_dir_path(&d, "no/x"), "", 0), -ENOENT);
+    assert_int_equal(fs_replace_unsynced(fs_posix(), path, "new", 3), 0);
+    expect(path, "new");
+    temp_dir_remove(&d);
+}
+
 static void lists_names_until_told_to_stop(void **state)
 {
     struct temp_dir d;
@@ -405,8 +421,9 @@ static void what_is_not_in_memory_is_not_waited_for(void **state)
 UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference_closes),
           unit_test(mappings), unit_test(short_reads_and_writes_are_gone_on_with),
           unit_test(reads_all_up_to_a_limit), unit_test(replaces_whole_files),
-          unit_test(lists_names_until_told_to_stop), unit_test(makes_and_removes_trees),
-          unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out),
+          unit_test(overwrites_in_place), unit_test(lists_names_until_told_to_stop),
+          unit_test(makes_and_removes_trees), unit_test(makes_relative_trees),
+          unit_test(a_lock_keeps_other_processes_out),
           unit_test(a_lock_is_of_the_file_that_the_name_leads_to),
           unit_test(an_unlock_leaves_the_file_of_another_one),
           unit_test(a_folder_that_does_not_open_was_not_synced),

@@ -155,7 +155,7 @@ static void a_failed_write_changes_nothing(void **state)
 {
     struct log_test t;
     setup_log(&t);
-    for (uint64_t n = 1; n <= 5; n++) {
+    for (uint64_t n = 1; n <= 3; n++) { /* open, stat, write: the sync comes with a flush */
         struct epoch_cache c = with("0\n1\n0 0\n");
         fs_fault_fail_at(t.fault, n, EIO);
         assert_int_equal(epoch_cache_assign(&c, t.fs, log_path(t.log), 1, 10), -EIO);
@@ -166,6 +166,45 @@ static void a_failed_write_changes_nothing(void **state)
     teardown(&t);
 }
 
+/* A new epoch costs an append no fsync: a flush sees to it before it vouches for the records. */
+static void a_flush_syncs_new_epochs(void **state)
+{
+    struct log_test t;
+    setup_log(&t);
+    append_many(&t, 1, 1);
+    assert_int_equal(log_flush(t.log), KERR_NONE);
+    uint64_t syncs = fs_fault_count(t.fault, FS_SYNC);
+    assert_int_equal(log_begin_epoch(t.log, 5), KERR_NONE);
+    append_many(&t, 1, 1);
+    assert_int_equal(fs_fault_count(t.fault, FS_SYNC), syncs);
+    fs_fault_add(t.fault,
+                 (struct fs_fault_rule){
+                     .call = FS_SYNC, .path = "*/" EPOCH_FILE_NAME, .times = 1, .error = EIO});
+    int64_t before = log_recovery_point(t.log);
+    assert_int_equal(log_flush(t.log), KERR_KAFKA_STORAGE_ERROR);
+    assert_int_equal(log_recovery_point(t.log), before);
+    assert_true(log_dir_offline(t.dir));
+    teardown(&t);
+}
+
+/* The machine crashes and the file of epochs is the old one, or nothing: the batches tell. */
+static void epochs_come_back_from_the_batches(void **state)
+{
+    static const char *const found[] = {"", "0\n1\n0 0\n", "0\n1\n"};
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+        struct log_test t;
+        setup_log(&t);
+        for (int32_t epoch = 0; epoch < 4; epoch++)
+            assert_int_equal(replicate(&t, 2 * epoch, 2, epoch), KERR_NONE);
+        drop_log(&t);
+        write_file(&t, EPOCH_FILE_NAME, found[i], strlen(found[i]));
+        assert_int_equal(try_open(&t, false), 0);
+        assert_entries(&t.log->epochs, "0:0 1:2 2:4 3:6");
+        teardown(&t);
+    }
+}
+
 UNIT_MAIN(unit_test(adding_drops_what_it_contradicts), unit_test(cuts_keep_what_is_left_answerable),
           unit_test(end_offsets), unit_test(the_file_is_kafkas), unit_test(damage_is_refused),
-          unit_test(a_failed_write_changes_nothing))
+          unit_test(a_failed_write_changes_nothing), unit_test(a_flush_syncs_new_epochs),
+          unit_test(epochs_come_back_from_the_batches))

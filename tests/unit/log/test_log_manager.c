@@ -586,6 +586,97 @@ static void every_failure_of_a_start(void **state)
     }
 }
 
+/* ---- many new logs ---- */
+
+/* The machine crashes; whatever was not synced is gone. */
+static void crash_machine(struct manager_test *mt)
+{
+    log_manager_abandon(mt->m);
+    mt->m = NULL;
+    for (int i = 0; i < mt->o.dirs_n; i++)
+        assert_int_equal(fs_fault_crash(mt->t.fault, mt->dirs[i], FS_CRASH_DROP, 1), 0);
+}
+
+static void new_logs_are_durable_once_synced(void **state)
+{
+    struct manager_test mt;
+    struct uuid id = uuid_random();
+    for (int n = 1; n < 40; n += 13) { /* few, and many */
+        setup_manager(&mt, 2);
+        must_open(&mt);
+        uint64_t syncs = fs_fault_count(mt.t.fault, FS_SYNC);
+        uint64_t dirs = fs_fault_count(mt.t.fault, FS_SYNC_DIR);
+        for (int32_t i = 0; i < n; i++) {
+            struct log *log;
+            assert_int_equal(
+                log_manager_get_or_create(mt.m, tp_of("a", i), true, id, &mt.t.config, &log),
+                KERR_NONE);
+            log_unref(log);
+        }
+        assert_int_equal(fs_fault_count(mt.t.fault, FS_SYNC), syncs);
+        log_manager_sync_created(mt.m);
+        assert_int_equal(fs_fault_count(mt.t.fault, FS_SYNC), syncs + (uint64_t)n);
+        assert_in_range(fs_fault_count(mt.t.fault, FS_SYNC_DIR), dirs + (uint64_t)n + 1,
+                        dirs + (uint64_t)n + 2);
+        log_manager_sync_created(mt.m); /* nothing is left to do */
+        assert_int_equal(fs_fault_count(mt.t.fault, FS_SYNC), syncs + (uint64_t)n);
+        crash_machine(&mt);
+        must_open(&mt);
+        assert_int_equal(log_manager_count(mt.m), n);
+        for (int32_t i = 0; i < n; i++) {
+            struct log *log = log_manager_find(mt.m, tp_of("a", i));
+            assert_non_null(log);
+            assert_true(uuid_eq(log_topic_id(log), id));
+            log_unref(log);
+        }
+        close_manager(&mt);
+        teardown_manager(&mt);
+    }
+}
+
+/* Nobody asked for it: then the first flush makes the log itself durable, too, and the first append
+ * the topic's id. */
+static void a_flush_makes_a_new_log_durable(void **state)
+{
+    struct manager_test mt;
+    struct uuid id = uuid_random();
+    setup_manager(&mt, 1);
+    must_open(&mt);
+    struct log *log;
+    assert_int_equal(log_manager_get_or_create(mt.m, tp_of("a", 0), true, id, &mt.t.config, &log),
+                     KERR_NONE);
+    append_to(&mt, log, 3);
+    assert_int_equal(log_flush(log), KERR_NONE);
+    log_unref(log);
+    crash_machine(&mt);
+    must_open(&mt);
+    log = log_manager_find(mt.m, tp_of("a", 0));
+    assert_non_null(log);
+    assert_true(uuid_eq(log_topic_id(log), id));
+    assert_int_equal(log_end_offset(log), 3);
+    log_unref(log);
+    close_manager(&mt);
+    teardown_manager(&mt);
+}
+
+static void a_failed_sync_of_new_logs_is_told(void **state)
+{
+    for (uint64_t n = 1; n <= 7; n++) {
+        struct manager_test mt;
+        setup_manager(&mt, 1);
+        mt.o.recovery_threads = 1;
+        must_open(&mt);
+        for (int32_t i = 0; i < 2; i++)
+            log_unref(make(&mt, "a", i));
+        fs_fault_fail_at(mt.t.fault, n, EIO);
+        log_manager_sync_created(mt.m);
+        fs_fault_fail_at(mt.t.fault, 0, 0);
+        /* two folders, and their dir */
+        assert_int_equal(log_manager_online_dirs(mt.m), n <= 3 ? 0 : 1);
+        teardown_manager(&mt);
+    }
+}
+
 /* ---- upkeep ---- */
 
 static void flush_ms_flushes(void **state)
@@ -978,4 +1069,5 @@ UNIT_MAIN(
     unit_test(a_dir_that_does_not_load_is_offline), unit_test(every_failure_of_a_start),
     unit_test(flush_ms_flushes), unit_test(upkeep_reaches_all_logs),
     unit_test(truncation_saves_the_recovery_points), unit_test(topics_get_their_settings_at_load),
-    unit_test(unreadable_checkpoints_count_as_empty))
+    unit_test(unreadable_checkpoints_count_as_empty), unit_test(new_logs_are_durable_once_synced),
+    unit_test(a_flush_makes_a_new_log_durable), unit_test(a_failed_sync_of_new_logs_is_told))

@@ -4,10 +4,13 @@
 
 #include "log_util.h"
 
+#include "log/open_files.h"
+
 enum { READERS = 3, APPENDS = 3000 };
 
 struct shared {
     struct log_test t;
+    struct open_files open; /* so few that they are opened and closed all the time */
     atomic_bool stop;
     atomic_int reads, retained;
 };
@@ -114,6 +117,8 @@ static void all_at_once(void **state)
     log_dir_free(sh.t.dir);
     sh.t.fs = fs_posix();
     make_dir(&sh.t);
+    open_files_init(&sh.open, 2);
+    sh.t.dir->open_files = &sh.open;
     assert_int_equal(try_create(&sh.t), 0);
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reader, &sh), 0);

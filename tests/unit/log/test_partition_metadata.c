@@ -15,7 +15,7 @@ static void bytes_are_those_of_kafka(void **state)
     size_t n;
     setup_log(&t);
     assert_int_equal(partition_metadata_read(t.fs, log_path(t.log), &back), -ENOENT);
-    assert_int_equal(partition_metadata_write(t.fs, log_path(t.log), id), 0);
+    assert_int_equal(partition_metadata_write(t.fs, log_path(t.log), id, true), 0);
     assert_int_equal(fs_read_all(t.fs, log_file(&t, PARTITION_METADATA_NAME), 100, &text, &n), 0);
     assert_vector("file_partition_metadata", text, n);
     free(text);
