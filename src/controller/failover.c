@@ -205,7 +205,6 @@ static void begin_replicas(struct flow *f)
         }
     }
     replicas_move(j->c, &online, REPLICA_ONLINE);
-    replicas_go_offline(f, j->replicas);
 }
 
 static void begin_partitions(struct flow *f)
@@ -223,6 +222,13 @@ static void begin_partitions(struct flow *f)
         }
     }
     partitions_elect(f, j->partitions, ELECT_OFFLINE);
+}
+
+/* After the elections, which have taken the dead out of the ISRs of what they led: leaders are
+ * waited for more than anything. */
+static void lose_replicas(struct flow *f)
+{
+    replicas_go_offline(f, job_of(f)->replicas);
 }
 
 static void resume_deletions(struct flow *f)
@@ -246,20 +252,9 @@ static void begin_upkeep(struct flow *f)
         executor_timer_start(c->o.ex, &c->rebalance_timer, FIRST_REBALANCE_MS);
 }
 
-const flow_step failover_steps[] = {read_feature,
-                                    write_feature,
-                                    list_notices,
-                                    delete_notices,
-                                    watch_and_list,
-                                    read_nodes,
-                                    learn_nodes,
-                                    read_states,
-                                    learn_states,
-                                    learn_deletions,
-                                    tell_live_brokers,
-                                    begin_replicas,
-                                    begin_partitions,
-                                    moves_resume,
-                                    resume_deletions,
-                                    begin_upkeep,
-                                    NULL};
+const flow_step failover_steps[] = {read_feature,     write_feature,     list_notices,
+                                    delete_notices,   watch_and_list,    read_nodes,
+                                    learn_nodes,      read_states,       learn_states,
+                                    learn_deletions,  tell_live_brokers, begin_replicas,
+                                    begin_partitions, lose_replicas,     moves_resume,
+                                    resume_deletions, begin_upkeep,      NULL};

@@ -52,10 +52,11 @@ bool replica_is_online(const struct controller *c, const struct ctl_partition *p
     return context_is_live(&c->ctx, broker) && !(r && r->dead_dir);
 }
 
-/* Electing: each partition is an item that is read (unless new), decided, written; a conflict reads
- * it again. */
+/* Electing: each partition is an item that is decided by what is known of it, and written on the
+ * condition that the store knows the same; a conflict, or nobody who could lead, reads it (again).
+ */
 
-enum item_phase { ITEM_OVER, ITEM_NEW, ITEM_READ, ITEM_WRITE };
+enum item_phase { ITEM_OVER, ITEM_NEW, ITEM_KNOWN, ITEM_READ, ITEM_WRITE };
 
 struct item {
     struct ctl_partition *partition;
@@ -81,7 +82,9 @@ static void sort_out(struct flow *f)
         items[i].partition = p;
         p->elected = false;
         if (may_move(j->c, p, PARTITION_ONLINE))
-            items[i].phase = p->state == PARTITION_NEW ? ITEM_NEW : ITEM_READ;
+            items[i].phase = p->state == PARTITION_NEW ? ITEM_NEW
+                             : p->known                ? ITEM_KNOWN
+                                                       : ITEM_READ;
     }
     j->items = items;
     j->items_n = j->partitions.n;
@@ -148,6 +151,30 @@ static void ask_create(struct flow *f, struct item *it, bool first_of_topic)
         flow_fail(f, -ENOMEM);
 }
 
+static void ask_read(struct flow *f, struct item *it)
+{
+    const struct ctl_partition *p = it->partition;
+    struct store_request *r =
+        job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
+    it->phase = ITEM_READ;
+    if (r)
+        r->user = it;
+}
+
+static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch,
+                  bool sure);
+
+static void elect_by_what_is_known(struct flow *f, struct item *it)
+{
+    const struct ctl_partition *p = it->partition;
+    struct partition_node now = {.controller_epoch = p->controller_epoch,
+                                 .leader = p->leader,
+                                 .leader_epoch = p->leader_epoch,
+                                 .isr = p->isr,
+                                 .recovering = p->recovering};
+    elect(f, it, &now, p->epoch, false);
+}
+
 static void ask_states(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -159,11 +186,10 @@ static void ask_states(struct flow *f)
         if (it->phase == ITEM_NEW) {
             ask_create(f, it, p->topic != last);
             last = p->topic;
+        } else if (it->phase == ITEM_KNOWN) {
+            elect_by_what_is_known(f, it);
         } else if (it->phase == ITEM_READ) {
-            struct store_request *r =
-                job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
-            if (r)
-                r->user = it;
+            ask_read(f, it);
         }
     }
 }
@@ -218,7 +244,9 @@ static void look_at_create(struct flow *f, struct item *it, const struct store_r
         flow_fail(f, status);
 }
 
-static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch)
+/* sure: `now` was just read. */
+static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch,
+                  bool sure)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
@@ -234,6 +262,10 @@ static void elect(struct flow *f, struct item *it, const struct partition_node *
         return;
     enum election_strategy how = job_of(f)->strategy;
     bool found = election_run(&e, how, &who);
+    if (!found && !sure) { /* its leader may have written another ISR */
+        ask_read(f, it);
+        return;
+    }
     if (!found && (how == ELECT_OFFLINE || how == ELECT_UNCLEAN)) {
         e.unclean =
             how == ELECT_UNCLEAN || (c->o.unclean && c->o.unclean(c->o.arg, p->topic->name));
@@ -267,12 +299,22 @@ static void look_at_read(struct flow *f, struct item *it, const struct store_req
     struct partition_node now;
     const struct ctl_partition *p = it->partition;
     if (!r->status && !znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
-        elect(f, it, &now, r->ops[0].stat.version);
+        elect(f, it, &now, r->ops[0].stat.version, true);
         return;
     }
     say_error(controller_of(f)->component, "the state of partition %.*s-%d is %s",
               STR_ARG(p->topic->name), p->number, r->status ? "missing" : "malformed");
     it->phase = ITEM_OVER;
+}
+
+static void look_at_write(struct flow *f, struct item *it, const struct store_request *r)
+{
+    if (!job_status(r))
+        take_over(f, it, job_op(r)->stat.version);
+    else if (job_status(r) == STORE_BAD_VERSION) /* its leader changed the ISR meanwhile */
+        it->phase = ITEM_READ;
+    else
+        it->phase = ITEM_OVER;
 }
 
 static void decide(struct flow *f)
@@ -288,6 +330,8 @@ static void decide(struct flow *f)
                 flow_fail(f, job_status(r));
         } else if (it->phase == ITEM_NEW) {
             look_at_create(f, it, r);
+        } else if (it->phase == ITEM_WRITE) {
+            look_at_write(f, it, r);
         } else {
             look_at_read(f, it, r);
         }
@@ -300,15 +344,8 @@ static void look_at_writes(struct flow *f)
     bool again = false;
     if (!job_answered(f))
         return;
-    store_batch_each (r, flow_answers(f)) {
-        struct item *it = r->user;
-        if (!job_status(r))
-            take_over(f, it, job_op(r)->stat.version);
-        else if (job_status(r) == STORE_BAD_VERSION) /* its leader changed the ISR meanwhile */
-            it->phase = ITEM_READ;
-        else
-            it->phase = ITEM_OVER;
-    }
+    store_batch_each (r, flow_answers(f))
+        look_at_write(f, r->user, r);
     for (int i = 0; i < j->items_n; i++)
         again |= items_of(f)[i].phase == ITEM_READ;
     if (again)

@@ -88,9 +88,10 @@ void replicas_move(struct controller *c, const struct replica_list *l, enum repl
 }
 
 /* Going offline: broker by broker, since taking two replicas out of one ISR takes two writes. Each
- * partition is an item that is read, decided, written; a conflict reads it again. */
+ * partition is an item that is written by what is known of it, on the condition that the store
+ * knows the same; a conflict, or nothing to write, reads it (again). */
 
-enum item_phase { ITEM_OVER, ITEM_READ, ITEM_WRITE };
+enum item_phase { ITEM_OVER, ITEM_KNOWN, ITEM_READ, ITEM_WRITE };
 
 struct item {
     struct ctl_replica_ref ref;
@@ -125,7 +126,7 @@ static void sort_out(struct flow *f)
     }
     for (int i = 0; i < j->replicas.n; i++)
         if (may_move(j->c, j->replicas.v[i], REPLICA_OFFLINE))
-            items[j->items_n++] = (struct item){j->replicas.v[i], ITEM_READ, {0}};
+            items[j->items_n++] = (struct item){j->replicas.v[i], ITEM_KNOWN, {0}};
     if (j->items_n)
         qsort(items, (size_t)j->items_n, sizeof(*items), by_broker);
     j->items = items;
@@ -150,6 +151,39 @@ static void stop_them(struct flow *f)
         batch_stop(j->c, items_of(f)[i].ref.replica->broker, items_of(f)[i].ref.partition, false);
 }
 
+static void ask_read(struct flow *f, struct item *it)
+{
+    const struct ctl_partition *p = it->ref.partition;
+    struct store_request *r =
+        job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
+    it->phase = ITEM_READ;
+    if (r)
+        r->user = it;
+}
+
+static void take_out(struct flow *f, struct item *it, const struct partition_node *now,
+                     int32_t epoch);
+static void tell_others(struct flow *f, struct item *it, const struct partition_node *node,
+                        int32_t epoch);
+
+static void ask_by_what_is_known(struct flow *f, struct item *it)
+{
+    const struct ctl_partition *p = it->ref.partition;
+    struct partition_node now = {.controller_epoch = p->controller_epoch,
+                                 .leader = p->leader,
+                                 .leader_epoch = p->leader_epoch,
+                                 .isr = p->isr,
+                                 .recovering = p->recovering};
+    const struct controller *c = controller_of(f);
+    bool gone = !context_broker(&c->ctx, it->ref.replica->broker);
+    if (id_list_has(p->isr, it->ref.replica->broker))
+        take_out(f, it, &now, p->epoch);
+    else if (gone && p->controller_epoch == c->epoch)
+        tell_others(f, it, &now, p->epoch); /* taken out by an election of ours */
+    else                                    /* its leader may have taken it in */
+        ask_read(f, it);
+}
+
 static void ask_states(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -157,17 +191,14 @@ static void ask_states(struct flow *f)
     for (int i = j->at; i < end; i++) {
         struct item *it = &items_of(f)[i];
         struct ctl_partition *p = it->ref.partition;
-        if (it->phase != ITEM_READ)
-            continue;
-        if (!p->known) {
+        if (it->phase == ITEM_READ) {
+            ask_read(f, it);
+        } else if (it->phase == ITEM_KNOWN && p->known) {
+            ask_by_what_is_known(f, it);
+        } else if (it->phase == ITEM_KNOWN) {
             batch_metadata(j->c, p);
             it->phase = ITEM_OVER;
-            continue;
         }
-        struct store_request *r =
-            job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
-        if (r)
-            r->user = it;
     }
 }
 
@@ -218,6 +249,14 @@ static void take_out(struct flow *f, struct item *it, const struct partition_nod
         r->user = it;
 }
 
+static void look_at_write(struct flow *f, struct item *it, const struct store_request *r)
+{
+    if (!job_status(r))
+        tell_others(f, it, &it->node, job_op(r)->stat.version);
+    else
+        it->phase = job_status(r) == STORE_BAD_VERSION ? ITEM_READ : ITEM_OVER;
+}
+
 static void decide(struct flow *f)
 {
     struct controller *c = controller_of(f);
@@ -227,7 +266,9 @@ static void decide(struct flow *f)
         struct item *it = r->user;
         struct ctl_partition *p = it->ref.partition;
         struct partition_node now;
-        if (r->status || znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
+        if (it->phase == ITEM_WRITE) {
+            look_at_write(f, it, r);
+        } else if (r->status || znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
             say_error(c->component, "the state of partition %.*s-%d is %s", STR_ARG(p->topic->name),
                       p->number, r->status ? "missing" : "malformed");
             it->phase = ITEM_OVER;
@@ -250,20 +291,15 @@ static void look_at_writes(struct flow *f)
     bool again = false;
     if (!job_answered(f))
         return;
-    store_batch_each (r, flow_answers(f)) {
-        struct item *it = r->user;
-        if (!job_status(r)) {
-            tell_others(f, it, &it->node, job_op(r)->stat.version);
-        } else {
-            it->phase = job_status(r) == STORE_BAD_VERSION ? ITEM_READ : ITEM_OVER;
-            again |= it->phase == ITEM_READ;
-        }
-    }
+    store_batch_each (r, flow_answers(f))
+        look_at_write(f, r->user, r);
+    int end = group_end(f);
+    for (int i = j->at; i < end; i++)
+        again |= items_of(f)[i].phase == ITEM_READ;
     if (again) {
         flow_goto(f, ask_states);
         return;
     }
-    int end = group_end(f);
     for (int i = j->at; i < end; i++)
         set_state(j->c, items_of(f)[i].ref, REPLICA_OFFLINE);
     j->at = end;
