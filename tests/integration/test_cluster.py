@@ -173,6 +173,53 @@ class Nearest(unittest.TestCase):
                 self.assertEqual(kwire.fetch(k, 11, [("t", 0, 0)], rack_id="b")[0][2]["preferred_read_replica"], -1)
 
 
+class Losses(unittest.TestCase):
+    def test_an_unclean_leader_leads_when_that_is_allowed(self):
+        with Cluster(3, overrides={"min.insync.replicas": "1"}) as c:
+            c.create_topic("t", assignment=[[1, 2]], configs={"min.insync.replicas": 1})
+            with c.conn(1) as k:
+                kwire.produce_one(k, "t", 0, kwire.simple_batch(b"both"), acks=-1)
+            c.broker(2).kill()
+            c.wait_state("t", 0, lambda s: s["isr"] == [1])
+            with c.conn(1) as k:
+                kwire.produce_one(k, "t", 0, kwire.simple_batch(b"alone"), acks=-1)
+            c.broker(1).kill()
+            c.wait_state("t", 0, lambda s: s["leader"] == -1)
+            c.broker(2).start()
+            c.wait_brokers()
+            self.assertEqual(c.state("t", 0)["leader"], -1)
+            a = c.on_controller("IncrementalAlterConfigs", 1, validate_only=False, resources=[
+                {"resource_type": 2, "resource_name": "t", "configs": [
+                    {"name": "unclean.leader.election.enable", "config_operation": 0, "value": "true"}]}])
+            self.assertEqual(a["responses"][0]["error_code"], 0)
+            s = c.wait_state("t", 0, lambda s: s["leader"] == 2)
+            self.assertEqual((s["isr"], s.get("leader_recovery_state")), ([2], 1))
+            with c.conn(2) as k:
+                until("2 has heard that it leads", lambda: kwire.produce(
+                    k, 9, [("t", 0, kwire.simple_batch(b"after"))], acks=-1)[0]["error_code"] == 0)
+            c.broker(1).start()
+            s = c.wait_state("t", 0, lambda s: len(s["isr"]) == 2)
+            self.assertEqual(s.get("leader_recovery_state", 0), 0)
+            want = [(0, b"both"), (1, b"after")]
+            self.assertEqual(c.log_of("t", 0), want)
+            until("the old leader has cut what nobody else had", lambda: c.log_of("t", 0, leader=1) == want)
+
+    def test_deleted_records_are_deleted_on_all_replicas(self):
+        with Cluster(3) as c:
+            c.create_topic("t", assignment=[[1, 2, 3]])
+            with c.conn(1) as k:
+                for i in range(10):
+                    kwire.produce_one(k, "t", 0, kwire.simple_batch(b"%d" % i), acks=-1)
+                a = k.call("DeleteRecords", 2, timeout_ms=20000,
+                           topics=[{"name": "t", "partitions": [{"partition_index": 0, "offset": 6}]}])
+                p = a["topics"][0]["partitions"][0]
+                self.assertEqual((p["error_code"], p["low_watermark"]), (0, 6))
+            for i in (2, 3):
+                with c.conn(i) as k:
+                    p = kwire.fetch(k, 11, [("t", 0, 6)])[0][2]
+                    self.assertEqual((p["error_code"], p["log_start_offset"]), (0, 6))
+
+
 class Moves(unittest.TestCase):
     def alter(self, c, topic, moves):
         a = c.on_controller("AlterPartitionReassignments", 0, timeout_ms=30000, topics=[
