@@ -130,6 +130,10 @@ bool followed_went_well(struct fetcher *f, struct followed *p, const char *doing
         p->state = FOLLOW_FAILED;
         atomic_fetch_add(&f->failed_n, 1);
         return false;
+    case KERR_OFFSET_OUT_OF_RANGE: /* somebody else appended: the fetcher that had it before */
+        followed_delay(f, p);
+        p->again = true;
+        return false;
     case KERR_CORRUPT_MESSAGE:
     case KERR_INVALID_RECORD:
     case KERR_UNKNOWN_SERVER_ERROR: /* no memory */
@@ -312,10 +316,26 @@ int64_t fetcher_next_ready_ms(const struct fetcher *f)
     return next;
 }
 
+/* Those whose log is not as it was left. */
+static void look_again(struct fetcher *f)
+{
+    list_each (it, &f->parts) {
+        struct followed *p = list_entry(it, struct followed, link);
+        int64_t delay_ms = p->delay_ms, until = p->delayed_until;
+        if (!p->again || p->state == FOLLOW_FAILED)
+            continue;
+        p->again = false;
+        begin(f, p);
+        p->delay_ms = delay_ms;
+        p->delayed_until = until;
+    }
+}
+
 static void ask_something(struct fetcher *f)
 {
     f->urgent = false;
     executor_timer_stop(f->o.place.ex, &f->timer);
+    look_again(f);
     if (fetcher_ask_epochs(f) || fetcher_ask_offsets(f, FOLLOW_ASK_LATEST) ||
         fetcher_ask_offsets(f, FOLLOW_ASK_EARLIEST) || fetcher_fetch(f))
         return;

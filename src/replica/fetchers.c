@@ -147,8 +147,8 @@ static void unfollow_locked(struct partition *p)
 void fetchers_follow(struct fetchers *fs, struct partition *p, int32_t source, struct str host,
                      int port, int32_t leader_epoch, struct uuid id)
 {
-    int number = fetchers_number_of(partition_tp(p), fs->o.per_source);
     pthread_mutex_lock(&fs->lock);
+    int number = fetchers_number_of(partition_tp(p), fs->o.per_source);
     struct source_fetcher *to = fs->stopped ? NULL : find_or_make(fs, source, host, port, number);
     if (to != p->fetched_by)
         unfollow_locked(p);
@@ -182,6 +182,13 @@ static void close_locked(struct source_fetcher *s)
     if (s->fetcher)
         fetcher_close(s->fetcher);
     source_free(s);
+}
+
+void fetchers_set_per_source(struct fetchers *fs, int per_source)
+{
+    pthread_mutex_lock(&fs->lock);
+    fs->o.per_source = per_source < 1 ? 1 : per_source;
+    pthread_mutex_unlock(&fs->lock);
 }
 
 void fetchers_close_idle(struct fetchers *fs)

@@ -41,6 +41,8 @@ void fetchers_set_id(struct fetchers *fs, struct partition *p, int32_t leader_ep
  * @thread any */
 void fetchers_see_broker(struct fetchers *fs, int32_t source, struct str host, int port);
 void fetchers_unfollow(struct fetchers *fs, struct partition *p);
+/* num.replica.fetchers is this now: for those that are followed from here on. */
+void fetchers_set_per_source(struct fetchers *fs, int per_source);
 /* Ends those without partitions. @thread any */
 void fetchers_close_idle(struct fetchers *fs);
 /* Ends all, for good: nothing is followed from now on. @thread any */

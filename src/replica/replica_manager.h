@@ -83,6 +83,8 @@ void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, str
                           void *arg);
 /* Looks for members of ISRs that lag: due every half replica.lag.time.max.ms. @thread any */
 void replica_manager_shrink_isrs(struct replica_manager *m);
+/* num.replica.fetchers is this now: what is followed is spread anew. @thread any; @blocks */
+void replica_manager_set_fetchers(struct replica_manager *m, int per_source);
 /* A log dir failed: its partitions go offline and waiters are woken, by a job on the workers, so it
  * may be called from under any lock. @thread any */
 void replica_manager_dir_failed(struct replica_manager *m, struct log_dir *d);

@@ -284,3 +284,25 @@ void replica_manager_become(struct replica_manager *m, int version,
         out->partition_errors.n = out->topics.n = 0;
     out->error_code = (int16_t)e;
 }
+
+/* ---- another number of fetchers ---- */
+
+static void fetch_anew(void *arg, struct partition *p)
+{
+    struct leadership l = {.leader = atomic_load(&p->leader_id),
+                           .leader_epoch = atomic_load(&p->leader_epoch),
+                           .topic_id = partition_topic_id(p)};
+    if (atomic_load(&p->role) == PARTITION_FOLLOWER && p->fetched_by)
+        fetch_from(arg, p, &l);
+}
+
+void replica_manager_set_fetchers(struct replica_manager *m, int per_source)
+{
+    if (!m->o.fetchers)
+        return;
+    pthread_mutex_lock(&m->control);
+    fetchers_set_per_source(m->o.fetchers, per_source);
+    replica_manager_each(m, fetch_anew, m);
+    fetchers_close_idle(m->o.fetchers);
+    pthread_mutex_unlock(&m->control);
+}

@@ -57,6 +57,9 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
     rc = broker_listeners_apply(b, now);
     if (!rc && differs(old, now, "num.io.threads"))
         rc = workers_resize(b->workers, (int)config_int(now, "num.io.threads"));
+    if (differs(old, now, "num.replica.fetchers") && atomic_load(&b->replicas))
+        replica_manager_set_fetchers(atomic_load(&b->replicas),
+                                     (int)config_int(now, "num.replica.fetchers"));
     if (!rc && differs(old, now, "background.threads"))
         rc = workers_resize(b->background_workers, (int)config_int(now, "background.threads"));
     if (!rc)

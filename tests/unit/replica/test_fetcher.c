@@ -440,6 +440,28 @@ static void a_disk_fault_ends_that_partition_alone(void **state)
     sim_net_close(&net);
 }
 
+static void partitions_are_spread_anew(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_lead(&net, 1, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_drain(&net);
+    static const int counts[] = {2, 1, 3};
+    for (int i = 0; i < 3; i++) {
+        replica_manager_set_fetchers(node(2)->b.m, counts[i]);
+        sim_net_append(&net, 1, 0, 1);
+        sim_net_append(&net, 1, 1, 1);
+        sim_net_advance(&net, 600);
+        assert_int_equal(fetchers_count(node(2)->b.fetchers), counts[i] > 1 ? 2 : 1);
+        for (int32_t p = 0; p < 2; p++)
+            assert_int_equal(sim_net_end(&net, 2, p), 4 + i);
+        assert_int_equal(fetchers_failed_count(node(2)->b.fetchers), 0);
+    }
+    sim_net_close(&net);
+}
+
 static void partitions_are_spread_as_everywhere(void **state)
 {
     static const struct {
@@ -472,5 +494,5 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_held_back_replica_fetches_when_it_may),
-          unit_test(a_disk_fault_ends_that_partition_alone),
+          unit_test(a_disk_fault_ends_that_partition_alone), unit_test(partitions_are_spread_anew),
           unit_test(partitions_are_spread_as_everywhere))
