@@ -237,6 +237,13 @@ static int restore_target(struct cmember *m,
     return 0;
 }
 
+/* One that a group can have come to. */
+static int32_t sound_epoch(int32_t epoch)
+{
+    enum { EPOCH_MAX = 1 << 30 };
+    return epoch < 0 ? 0 : epoch > EPOCH_MAX ? EPOCH_MAX : epoch;
+}
+
 typedef struct consumer_group_current_member_assignment_value_assigned_partition current_part;
 enum { PARTITION_MAX = 1 << 24 /* no topic has more: a damaged record */ };
 
@@ -265,7 +272,8 @@ static int restore_current(struct cmember *m,
                            const struct consumer_group_current_member_assignment_value *v)
 {
     struct part_set assigned = PART_SET_EMPTY, both = PART_SET_EMPTY, revoking = PART_SET_EMPTY;
-    m->epoch = v->member_epoch == -1 ? 0 : v->member_epoch;
+    m->epoch =
+        v->member_epoch == CGROUP_EPOCH_AWAY ? v->member_epoch : sound_epoch(v->member_epoch);
     m->previous_epoch = v->previous_member_epoch;
     m->state = v->state >= CMEMBER_STABLE && v->state <= CMEMBER_UNRELEASED
                    ? (enum cmember_state)v->state
@@ -327,7 +335,7 @@ static int restore_member(struct cgroup *cg, const struct saved_member *saved,
 
 static int set_epoch(int32_t *at, int32_t epoch)
 {
-    *at = epoch < 0 ? 0 : epoch;
+    *at = sound_epoch(epoch);
     return 0;
 }
 
@@ -352,6 +360,17 @@ static void bound_epochs(struct cgroup *cg)
             cg->assignment_epoch = list_entry(l, struct cmember, link)->epoch;
 }
 
+/* Nor is a member settled that has something else than it shall have. */
+static void unsettle(struct cgroup *cg)
+{
+    list_each (l, &cg->member_list) {
+        struct cmember *m = list_entry(l, struct cmember, link);
+        if (m->state == CMEMBER_STABLE && m->epoch == cg->assignment_epoch &&
+            !part_set_equal(&m->assigned, &m->target))
+            m->state = CMEMBER_UNRELEASED;
+    }
+}
+
 int cgroup_restore(struct group *g, const struct cgroup_saved *s, struct arena *scratch)
 {
     int rc = cgroup_attach(g);
@@ -371,6 +390,7 @@ int cgroup_restore(struct group *g, const struct cgroup_saved *s, struct arena *
     RESTORE(CGROUP_KEY_TOPICS, consumer_group_partition_metadata_value, &s->topics,
             restore_topics(cg, &v));
     bound_epochs(cg);
+    unsettle(cg);
     cgroup_settle(cg, "it was loaded");
     return 0;
 }

@@ -10,6 +10,8 @@
 #include "base/logline.h"
 #include "base/sim_executor.h"
 #include "coordinator/group_loading.h"
+#include "metadata/metadata_cache.h"
+#include "protocol/msg/consumer_group_describe.h"
 #include "protocol/msg/describe_groups.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -62,14 +64,25 @@ static void use(struct group *g, struct sim_executor *sim, struct sim_clock *clo
     group_resume(g);
     must(group_check(g) == NULL);
     describe_groups_response_group_init(&out);
-    must(group_describe(g, &a, &out) == 0);
-    must(out.members.n == group_members_n(g));
+    if (group_consumers(g)) {
+        struct consumer_group_describe_response_group consumers;
+        consumer_group_describe_response_group_init(&consumers);
+        cgroup_describe(g, &a, &consumers);
+        must(consumers.members.n == cgroup_members_n(group_consumers(g)));
+    } else {
+        must(group_describe(g, &a, &out) == 0);
+        must(out.members.n == group_members_n(g));
+    }
     group_expire_offsets(g, clock->wall_ms + 1000000000);
     must(group_check(g) == NULL);
     sim_executor_drain(sim);
+    sim_executor_advance(sim, 46000); /* no member is heard of */
+    sim_executor_drain(sim);
+    must(group_check(g) == NULL);
     group_delete(g);
     must(group_check(g) == NULL);
     group_unload(g);
+    sim_executor_drain(sim);
     group_unref(g);
     arena_free(&a);
 }
@@ -90,15 +103,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     static const struct group_log_ops ops = {append, append_now};
     struct group_config config = {.max_size = 3, .retention_ms = 1000, .versions = {3, 3}};
+    config.consumers = (struct cgroup_config){
+        .session_ms = 45000, .heartbeat_ms = 5000, .max_size = 3, .assignors_n = 1};
+    config.consumers.assignors[0] = assignor_find(STR_LIT("uniform"));
+    struct metadata_cache *metadata = metadata_cache_new();
+    atomic_ullong version;
+    atomic_init(&version, 1);
     struct sim_clock clock;
     sim_clock_init(&clock, 1700000000000);
     struct sim_executor *sim = sim_executor_new(&clock);
     struct refusing_log log = {{&ops}, sim_executor_ex(sim)};
-    struct group_env env = {.ex = log.ex, .log = &log.log, .config = &config};
+    struct group_env env = {.ex = log.ex,
+                            .log = &log.log,
+                            .config = &config,
+                            .metadata = metadata,
+                            .metadata_version = &version};
     struct group_loading *l = group_loading_new(0);
     uint8_t *copy = malloc(n ? n : 1);
     logline_set_level(LOGLINE_FATAL);
-    must(sim && l && copy);
+    must(sim && l && copy && metadata);
     memcpy(copy, p, n);
     load(l, copy, n);
     free(copy); /* nothing borrows from the batches */
@@ -110,5 +133,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         use(groups[i], sim, &clock);
     free(groups);
     sim_executor_free(sim);
+    metadata_cache_free(metadata);
     return 0;
 }
