@@ -245,7 +245,7 @@ static int32_t sound_epoch(int32_t epoch)
 }
 
 typedef struct consumer_group_current_member_assignment_value_assigned_partition current_part;
-enum { PARTITION_MAX = 1 << 24 /* no topic has more: a damaged record */ };
+enum { PARTITION_MAX = 1 << 20 /* no topic has more: a damaged record */ };
 
 /* What another member has by its record already is that one's. */
 static int restore_parts(const struct cmember *m, const current_part *v, int32_t n,

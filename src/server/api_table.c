@@ -48,7 +48,7 @@ static const struct api_row rows[] = {
     {API_DESCRIBE_PRODUCERS, 0, 0, API_LARGE_ANSWER, handle_describe_producers},
     {API_ALLOCATE_PRODUCER_IDS, 0, 0, API_CLUSTER_ACTION, handle_allocate_producer_ids},
     {API_CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, handle_consumer_group_heartbeat},
-    {API_CONSUMER_GROUP_DESCRIBE, 0, 1, 0, handle_consumer_group_describe},
+    {API_CONSUMER_GROUP_DESCRIBE, 0, 1, API_LARGE_ANSWER, handle_consumer_group_describe},
     {API_DESCRIBE_TOPIC_PARTITIONS, 0, 0, API_LARGE_ANSWER, handle_describe_topic_partitions},
 };
 

@@ -2,6 +2,7 @@
  * that are won and lost, failing disks. Broker 1 of 3, on a simulated clock. */
 #include "coordinator/group_manager.h"
 
+#include "protocol/msg/consumer_group_heartbeat.h"
 #include "protocol/msg/join_group.h"
 #include "protocol/msg/offset_commit.h"
 #include "protocol/msg/offset_fetch.h"
@@ -31,7 +32,13 @@ static void make_manager(struct rig *r)
                                       .replicas = r->b.m,
                                       .workers = r->b.workers,
                                       .clock = &r->b.clock.clock,
-                                      .config = {.min_session_ms = 6000,
+                                      .metadata = r->b.metadata,
+                                      .config = {.consumers = {.on = true,
+                                                               .session_ms = 45000,
+                                                               .heartbeat_ms = 5000,
+                                                               .max_size = INT32_MAX,
+                                                               .assignors_n = 1},
+                                                 .min_session_ms = 6000,
                                                  .max_session_ms = 1800000,
                                                  .max_size = INT32_MAX,
                                                  .metadata_max = 1 << 20,
@@ -44,6 +51,7 @@ static void make_manager(struct rig *r)
                                       .append_timeout_ms = 5000,
                                       .load_buffer_size = 1000, /* less than many batches */
                                       .loads_at_once = 2};
+    o.config.consumers.assignors[0] = assignor_find(STR_LIT("uniform"));
     assert_int_equal(group_manager_new(&o, &r->m), 0);
 }
 
@@ -577,6 +585,122 @@ static void cancelling_and_shutting_down(void **state)
     arena_free(&third.arena);
 }
 
+/* ---- the new protocol ---- */
+
+struct beat_call {
+    struct group_call c;
+    struct arena arena;
+    struct consumer_group_heartbeat_request in;
+    struct consumer_group_heartbeat_response out;
+    struct str name;
+    bool done;
+};
+
+static void beat_done(struct group_call *c)
+{
+    container_of(c, struct beat_call, c)->done = true;
+}
+
+static struct beat_call *beat(struct rig *r, const char *member, int32_t epoch)
+{
+    struct beat_call *b = calloc(1, sizeof(*b));
+    arena_init(&b->arena, 0);
+    consumer_group_heartbeat_request_init(&b->in);
+    consumer_group_heartbeat_response_init(&b->out);
+    b->name = STR_LIT("t");
+    b->in.group_id = STR_LIT("g");
+    b->in.member_id = str_of(member);
+    b->in.member_epoch = epoch;
+    b->in.subscribed_topic_names.n = b->in.topic_partitions.n = -1;
+    if (epoch == 0) {
+        b->in.rebalance_timeout_ms = 60000;
+        b->in.subscribed_topic_names.v = &b->name;
+        b->in.subscribed_topic_names.n = 1;
+        b->in.topic_partitions.n = 0;
+    }
+    b->c = (struct group_call){.api = GROUP_CONSUMER_HEARTBEAT,
+                               .client_id = STR_LIT("c"),
+                               .client_host = STR_LIT("/h"),
+                               .in = &b->in,
+                               .out = &b->out,
+                               .arena = &b->arena,
+                               .done = beat_done};
+    group_manager_submit(r->m, &b->c);
+    sim_executor_drain(r->b.sim);
+    return b;
+}
+
+/* The error; *epoch and *partitions (-1 = not told) as answered. */
+static enum kerr beat_end(struct beat_call *b, int32_t *epoch, int *partitions)
+{
+    assert_true(b->done);
+    enum kerr e = b->out.error_code;
+    *epoch = b->out.member_epoch;
+    *partitions = b->out.assignment ? 0 : -1;
+    for (int i = 0; b->out.assignment && i < b->out.assignment->topic_partitions.n; i++)
+        *partitions += b->out.assignment->topic_partitions.v[i].partitions.n;
+    arena_free(&b->arena);
+    free(b);
+    return e;
+}
+
+static void consumers_wait_for_replicas_and_hear_of_topics(void **state)
+{
+    struct rig r = {0};
+    int32_t epoch;
+    int n;
+    rig_open(&r);
+    lead(&r, HOME, 1, 0, both, 2);
+    sim_executor_drain(r.b.sim);
+    struct partition *p = home(&r);
+    struct beat_call *first = beat(&r, "A", 0);
+    assert_false(first->done);
+    bench_fetch(&r.b, p, 2, 0, NULL);
+    bench_fetch(&r.b, p, 2, 4, NULL); /* member, epoch, assignment's epoch, member's state */
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(beat_end(first, &epoch, &n), KERR_NONE);
+    assert_int_equal(epoch, 1);
+    assert_int_equal(n, 0); /* "t" has no id yet: it does not exist for this protocol */
+    bench_metadata_ids(&r.b, "t", 7);
+    struct beat_call *second = beat(&r, "A", 1);
+    assert_false(second->done);
+    bench_fetch(&r.b, p, 2, 9, NULL); /* the same but for the member, topics and a target */
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(beat_end(second, &epoch, &n), KERR_NONE);
+    assert_int_equal(n, 2);
+    struct beat_call *late = beat(&r, "B", 0);
+    sim_executor_advance(r.b.sim, 5000); /* the other replica is away */
+    assert_int_equal(beat_end(late, &epoch, &n), KERR_COORDINATOR_NOT_AVAILABLE);
+    partition_unref(p);
+    rig_close(&r);
+}
+
+static void consumers_survive_a_restart(void **state)
+{
+    struct rig r = {0};
+    int32_t epoch;
+    int n;
+    rig_open(&r);
+    bench_metadata_ids(&r.b, "t", 7);
+    lead(&r, HOME, 1, 0, only_1, 1);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(beat_end(beat(&r, "A", 0), &epoch, &n), KERR_NONE);
+    assert_int_equal(n, 2);
+    assert_int_equal(beat_end(beat(&r, "B", 0), &epoch, &n), KERR_NONE);
+    rig_restart(&r);
+    bench_metadata_ids(&r.b, "t", 7);
+    assert_int_equal(beat_end(beat(&r, "A", 1), &epoch, &n), KERR_NOT_COORDINATOR);
+    lead(&r, HOME, 1, 1, only_1, 1);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(beat_end(beat(&r, "A", 1), &epoch, &n), KERR_NONE);
+    assert_int_equal(epoch, 1);
+    assert_int_equal(n, 1); /* it must give one up */
+    lead(&r, HOME, 2, 2, both, 2);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(beat_end(beat(&r, "A", 1), &epoch, &n), KERR_NOT_COORDINATOR);
+    rig_close(&r);
+}
+
 static void a_shut_down_ends_what_waits(void **state)
 {
     struct rig r = {0};
@@ -601,4 +725,6 @@ UNIT_MAIN(unit_test(commits_go_through_the_log), unit_test(a_commit_waits_for_th
           unit_test(a_deleted_topic_takes_its_offsets_along), unit_test(a_disk_that_fails),
           unit_test(a_load_that_fails),
           unit_test(flushes_before_the_answer_where_the_topic_wants_it),
-          unit_test(cancelling_and_shutting_down), unit_test(a_shut_down_ends_what_waits))
+          unit_test(consumers_wait_for_replicas_and_hear_of_topics),
+          unit_test(consumers_survive_a_restart), unit_test(cancelling_and_shutting_down),
+          unit_test(a_shut_down_ends_what_waits))
