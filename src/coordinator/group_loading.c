@@ -273,6 +273,10 @@ static int add_data(struct group_loading *l, const struct batch *b)
         return 0;
     }
     while ((rc = record_iter_next(it, &r)) == 1) {
+        if (r.offset < 0) {
+            complain(l, r.offset, "a record at an offset that cannot be");
+            continue;
+        }
         /* Compaction leaves gaps: what counts is the first record that is still there. */
         if (position < 0)
             position = r.offset;
