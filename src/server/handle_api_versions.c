@@ -3,6 +3,7 @@
 
 #include "protocol/msg/api_versions.h"
 #include "server/broker.h"
+#include "server/group_op.h"
 #include "server/handlers.h"
 #include "server/request.h"
 
@@ -17,11 +18,20 @@ static bool software_text_valid(struct str s)
     return true;
 }
 
-static void row_to_range(const struct api_row *row, struct api_versions_response_api_key *out)
+/* Clients of the new group protocol need a version that came after 3.9; where that protocol is off
+ * the broker says what a 3.9 broker says. */
+static bool as_in_3_9(const struct request *req, const struct api_row *row)
+{
+    return (row->key == API_CONSUMER_GROUP_HEARTBEAT || row->key == API_CONSUMER_GROUP_DESCRIBE) &&
+           !group_protocol_on(broker_config(req->broker), "consumer");
+}
+
+static void row_to_range(const struct request *req, const struct api_row *row,
+                         struct api_versions_response_api_key *out)
 {
     out->api_key = row->key;
     out->min_version = row->min;
-    out->max_version = row->max;
+    out->max_version = as_in_3_9(req, row) ? 0 : row->max;
 }
 
 void handle_api_versions(struct request *req)
@@ -44,7 +54,7 @@ void handle_api_versions(struct request *req)
     }
     out.api_keys.n = n;
     for (int i = 0; i < n; i++)
-        row_to_range(&rows[i], &out.api_keys.v[i]);
+        row_to_range(req, &rows[i], &out.api_keys.v[i]);
     out.finalized_features_epoch = broker_features_epoch(req->broker);
     request_respond(req, &out);
 }
@@ -55,7 +65,7 @@ void handle_api_versions_unsupported(struct request *req)
     struct api_versions_response_api_key range;
     api_versions_response_init(&out);
     api_versions_response_api_key_init(&range);
-    row_to_range(req->row, &range);
+    row_to_range(req, req->row, &range);
     out.error_code = KERR_UNSUPPORTED_VERSION;
     out.api_keys.v = &range;
     out.api_keys.n = 1;

@@ -248,6 +248,9 @@ class Restarts(unittest.TestCase):
     def test_off_means_as_apache_kafka_without_it(self):
         with Broker(overrides=dict(g.OVERRIDES, **{"group.coordinator.rebalance.protocols": "classic"})) as b:
             with kwire.Conn(b.port) as c:
+                newest = {k["api_key"]: k["max_version"] for k in c.call("ApiVersions", 3, client_software_name="t",
+                                                                         client_software_version="1")["api_keys"]}
+                self.assertEqual((newest[68], newest[69]), (0, 0))
                 a = c.call("ConsumerGroupHeartbeat", 0, group_id="g", member_id="", member_epoch=0)
                 self.assertEqual(a["error_code"], g.UNSUPPORTED_VERSION)
                 a = c.call("ConsumerGroupDescribe", 0, group_ids=["a", "b"])
