@@ -23,7 +23,7 @@ static const char *check_state(const struct cgroup *cg, const struct cmember *m)
         return "C6: a member without a session";
     if (!away && (m->state == CMEMBER_UNREVOKED) != timer_armed(&m->rebalance))
         return "C6: rebalance timer";
-    if (m->revoking.n > 0 && m->state != CMEMBER_UNREVOKED)
+    if (m->revoking.n > 0 && m->state != CMEMBER_UNREVOKED && m->state != CMEMBER_UNKNOWN)
         return "partitions to be given up by a member that is not asked to";
     if (cg->state == CGROUP_STABLE && (!part_set_equal(&m->assigned, &m->target) || away))
         return "C4: a member of a Stable group without its target";

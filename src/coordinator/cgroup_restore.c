@@ -368,6 +368,8 @@ static void unsettle(struct cgroup *cg)
         if (m->state == CMEMBER_STABLE && m->epoch == cg->assignment_epoch &&
             !part_set_equal(&m->assigned, &m->target))
             m->state = CMEMBER_UNRELEASED;
+        if (m->revoking.n > 0 && m->state != CMEMBER_UNKNOWN)
+            m->state = CMEMBER_UNREVOKED;
     }
 }
 

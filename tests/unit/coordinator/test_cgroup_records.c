@@ -236,6 +236,20 @@ static void a_state_that_is_not_known(void **state)
     EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 5, .owned = ""), 6, "t0-2");
 }
 
+/* It says that all is well, and that there is something to be given up. */
+static void a_state_that_its_sets_deny(void **state)
+{
+    put_raw("0003" GROUP, "0000 00000005 00");
+    put_raw("0006" GROUP, "0000 00000005 00");
+    put_raw("0005" GROUP "000141", GOOD_MEMBER);
+    put_raw("0008" GROUP "000141", "0000 00000005 00000004 00 01 02 " ID_T " 02 00000000 00 00");
+    bench_restart(b);
+    assert_int_equal(cmember_of(b, "g", "A")->state, CMEMBER_UNREVOKED);
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 5, .owned = ""), 6, "t1,t2"); /* t0 is free now */
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 6), 6, "t0-2");
+    assert_string_equal(cstate_of(b, "g"), "Stable");
+}
+
 static void scraps_make_no_group(void **state)
 {
     put_raw("0005" GROUP "000141", GOOD_MEMBER);
@@ -251,4 +265,5 @@ static void scraps_make_no_group(void **state)
 UNIT_MAIN(TEST(a_join_writes), TEST(a_leave_writes), TEST(a_static_member_writes),
           TEST(records_by_themselves_make_a_group), TEST(what_cannot_be_read_is_passed_over),
           TEST(what_two_claim_is_the_firsts), TEST(epochs_that_do_not_fit_together),
-          TEST(a_state_that_is_not_known), TEST(scraps_make_no_group))
+          TEST(a_state_that_is_not_known), TEST(a_state_that_its_sets_deny),
+          TEST(scraps_make_no_group))
