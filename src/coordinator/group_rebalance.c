@@ -24,6 +24,14 @@ static int64_t rebalance_ms(const struct group *g)
     return most;
 }
 
+/* Once more, in a while: members that allow no time at all would make it be tried without end. */
+static void try_again(struct group *g)
+{
+    enum { AGAIN_MS_MIN = 100 };
+    int64_t ms = rebalance_ms(g);
+    executor_timer_start(g->env->ex, &g->join_timer, ms > AGAIN_MS_MIN ? ms : AGAIN_MS_MIN);
+}
+
 /* ---- the end of a join phase ---- */
 
 /* Static members may stay away until their session ends. */
@@ -100,7 +108,7 @@ static void become_completing(struct group *g)
     struct str chosen = group_select_protocol(g);
     if (group_set_text(&g->protocol_name, chosen) != 0) {
         /* No memory for a name: wait once more rather than go on without a protocol. */
-        executor_timer_start(g->env->ex, &g->join_timer, rebalance_ms(g));
+        try_again(g);
         return;
     }
     g->generation++;
@@ -119,7 +127,7 @@ static void complete_join(struct group *g)
     drop_absent(g);
     if (g->members.n > 0 && !elect_leader(g)) {
         /* Only static members that are away: until their sessions end, or one comes. */
-        executor_timer_start(g->env->ex, &g->join_timer, rebalance_ms(g));
+        try_again(g);
         return;
     }
     if (g->members.n > 0) {

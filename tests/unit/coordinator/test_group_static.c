@@ -291,6 +291,29 @@ static void only_absent_static_members_the_phase_goes_on(void **state)
     pair_free(&p);
 }
 
+/* Members that allow no time for a rebalance do not make the coordinator spin. */
+static void absent_static_members_without_a_rebalance_timeout(void **state)
+{
+    struct bench *b = bench_new();
+    struct call *join = JOIN(b, .instance = "i", .session_ms = 60000, .rebalance_ms = -5);
+    bench_advance(b, 3000);
+    char *id = join_id(join);
+    struct str one = str_of(id);
+    call_free(sync_all(b, "g", one, "i", 1, &one, 1, "A"));
+    struct call *other = JOIN2(b, .rebalance_ms = -5);
+    group_call_abandon(&other->c); /* it goes, and i does not come */
+    int turns = 0;
+    for (int64_t end = b->clock.wall_ms + 1000; b->clock.wall_ms < end; turns++)
+        bench_advance(b, 50);
+    assert_int_equal(turns, 20); /* it came to this line at all */
+    bench_advance(b, 60000);
+    assert_string_equal(state_of(b, "g"), "Empty");
+    call_free(join);
+    call_free(other);
+    free(id);
+    bench_free(b);
+}
+
 static void a_static_member_that_goes_quietly_is_removed_by_hand(void **state)
 {
     struct pair p = pair_stable();
@@ -319,4 +342,5 @@ UNIT_MAIN(unit_test(a_restart_within_the_session_moves_nothing), unit_test(the_l
           unit_test(new_timeouts_and_client_are_in_force),
           unit_test(absent_static_members_stay_for_their_session),
           unit_test(only_absent_static_members_the_phase_goes_on),
+          unit_test(absent_static_members_without_a_rebalance_timeout),
           unit_test(a_static_member_that_goes_quietly_is_removed_by_hand))
