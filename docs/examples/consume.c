@@ -38,7 +38,7 @@ int main(int argc, char **argv)
         kafka_messages_free(m);
     }
     if (rc != KAFKA_OK)
-        fprintf(stderr, "%s: %s\n", kafka_err_name(rc), kafka_err_text(rc));
+        fprintf(stderr, "%s: %s\n", kafka_err_name(rc), kafka_last_error());
     kafka_consumer_close(c);
     return rc == KAFKA_OK ? 0 : 1;
 }

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
                             .value_len = strlen(argv[i])};
         kafka_err_t rc = kafka_producer_send(p, &r, on_delivery, &failed);
         if (rc != KAFKA_OK) {
-            fprintf(stderr, "%s\n", kafka_err_text(rc));
+            fprintf(stderr, "%s: %s\n", kafka_err_name(rc), kafka_last_error());
             failed++;
         }
     }

@@ -15,13 +15,18 @@ def cache_has(text):
         return text in f.read()
 
 
+EXAMPLES = sorted(f[:-2] for f in os.listdir(os.path.join(harness.ROOT, "docs", "examples")) if f.endswith(".c"))
+
+
 @unittest.skipIf(cache_has("ASAN:BOOL=ON") or cache_has("TSAN:BOOL=ON"), "sanitizers cannot be linked to from outside")
 class ExamplesTest(harness.BrokerTest):
+    OVERRIDES = {"group.initial.rebalance.delay.ms": "0"}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.folder = tempfile.mkdtemp(prefix="kafkad-test-")
-        for name in ["produce", "consume", "group_consumer", "admin"]:
+        for name in EXAMPLES:
             subprocess.run(["cc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-I" + os.path.join(harness.ROOT, "include"),
                             "-o", os.path.join(cls.folder, name),
                             os.path.join(harness.ROOT, "docs", "examples", name + ".c"),
@@ -43,6 +48,54 @@ class ExamplesTest(harness.BrokerTest):
         self.assertEqual(out, "".join("%s-0 at offset %d\n" % (t, i) for i in range(3)))
         status, out, err = self.run_example("consume", self.broker.address, t, "3")
         self.assertEqual((status, out, err), (0, "0 one\n1 two\n2 three\n", ""))
+
+    def keyed(self, topic, keys, each):
+        """Lines "k<i> <n>" for each key, through keyed_producer."""
+        lines = "".join("k%d\t%d\n" % (k, n) for n in range(each) for k in range(keys))
+        status, out, err = harness.run([os.path.join(self.folder, "keyed_producer"), self.broker.address, topic],
+                                       input=lines.encode())
+        self.assertEqual((status, out, err), (0, "%d sent, 0 failed\n" % (keys * each), ""))
+
+    def test_keys_keep_their_order(self):
+        t = self.topic()
+        self.run_example("admin", self.broker.address, "create", t, "3")
+        self.keyed(t, 10, 20)
+        status, out, err = self.run_example("read_all", self.broker.address, t)
+        self.assertEqual((status, err), (0, ""))
+        seen = {}
+        for line in out.splitlines():
+            partition, offset, key, value = line.split()
+            seen.setdefault(key, []).append((partition, int(value)))
+        self.assertEqual(len(seen), 10)
+        for values in seen.values():
+            self.assertEqual(len({p for p, _ in values}), 1)
+            self.assertEqual([v for _, v in values], list(range(20)))
+
+    def test_an_empty_topic_is_read_at_once(self):
+        t = self.topic()
+        self.run_example("admin", self.broker.address, "create", t, "2")
+        self.assertEqual(self.run_example("read_all", self.broker.address, t), (0, "", ""))
+
+    def test_threads_keep_the_order_of_partitions(self):
+        t = self.topic()
+        self.run_example("admin", self.broker.address, "create", t, "4")
+        self.keyed(t, 10, 50)
+        status, out, err = self.run_example("worker_threads", self.broker.address, "g-threads", t, "3", "500")
+        self.assertEqual((status, err), (0, ""))
+        offsets = {}
+        for line in out.splitlines():
+            partition, offset, _ = line.split()
+            offsets.setdefault(partition, []).append(int(offset))
+        self.assertEqual(sum(map(len, offsets.values())), 500)
+        for seen in offsets.values():
+            self.assertEqual(seen, list(range(len(seen))))
+        status, out, err = self.run_example("admin", self.broker.address, "lag", "g-threads")
+        self.assertEqual(out.count(" lag 0"), len(offsets), out)
+
+    def test_errors_are_told(self):
+        status, out, err = self.run_example("group_consumer", "nowhere", "g", "t", "1")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("bootstrap.servers=nowhere: each entry must be host:port", err)
 
     def test_admin_and_group(self):
         t, g = self.topic(), "g"
