@@ -82,7 +82,7 @@ struct pbatch *pbatch_new(kafka_producer_t *p, struct pqueue *q)
     }
     b->queue = q;
     b->first_record = q->records;
-    b->created_ms = clock_mono_ms(clock_real());
+    b->created_ms = q->topic->used_ms = clock_mono_ms(clock_real());
     b->estimate = BATCH_HEAD;
     list_init(&b->link);
     list_init(&b->all_link);

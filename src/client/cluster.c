@@ -273,9 +273,10 @@ static void on_answer(void *arg, int status, int version, const void *response)
     struct node *n = sent.node;
     free(arg);
     n->in_flight--;
-    if (n->cluster)
+    if (n->cluster) {
+        n->used_ms = executor_now_ms(n->cluster->ex);
         note_outcome(n, status);
-    else if (n->in_flight == 0) {
+    } else if (n->in_flight == 0) {
         free(n->host);
         free(n);
     }
@@ -292,6 +293,7 @@ int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
     if (!sent)
         return -ENOMEM;
     *sent = (struct sent){n, cb, arg};
+    n->used_ms = executor_now_ms(c->ex);
     n->in_flight++;
     int rc = peer_send(n->peer, api_key, min_version, max_version, request, timeout_ms,
                        has_response, on_answer, sent);
@@ -335,6 +337,36 @@ kafka_err_t client_err_of_status(int status)
     }
 }
 
+/* ---- idle connections ---- */
+
+static void close_idle(struct cluster *c, struct list *nodes, int64_t now)
+{
+    list_each (it, nodes) {
+        struct node *n = list_entry(it, struct node, link);
+        if (!n->peer || n->in_flight > 0 || now - n->used_ms < c->max_idle_ms)
+            continue;
+        struct peer *peer = n->peer;
+        n->peer = NULL;
+        peer_free(peer);
+    }
+}
+
+static void on_idle_timer(struct timer *t)
+{
+    struct cluster *c = container_of(t, struct cluster, idle_timer);
+    int64_t now = executor_now_ms(c->ex);
+    close_idle(c, &c->nodes, now);
+    close_idle(c, &c->bootstrap, now);
+    executor_timer_start(c->ex, &c->idle_timer, c->max_idle_ms / 4 + 1);
+}
+
+static void watch_idle(void *arg)
+{
+    struct cluster *c = arg;
+    if (c->max_idle_ms > 0)
+        executor_timer_start(c->ex, &c->idle_timer, c->max_idle_ms / 4 + 1);
+}
+
 /* ---- life ---- */
 
 static bool add_bootstrap(struct cluster *c)
@@ -358,6 +390,8 @@ static void read_settings(struct cluster *c)
     c->backoff_max_ms = client_conf_int(c->conf, c->scope, "retry.backoff.max.ms");
     c->reconnect_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.ms");
     c->reconnect_max_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.max.ms");
+    c->max_idle_ms = client_conf_int(c->conf, c->scope, "connections.max.idle.ms");
+    timer_init(&c->idle_timer, on_idle_timer);
     c->metadata_max_age_ms = client_conf_int(c->conf, c->scope, "metadata.max.age.ms");
     c->peer_options = (struct peer_options){
         .client_id = c->client_id,
@@ -406,6 +440,7 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
         return NULL;
     }
     c->ex = uv_executor_ex(c->uv);
+    cluster_call(c, watch_idle, c);
     return c;
 }
 
@@ -414,6 +449,7 @@ static void close_on_thread(void *arg)
     struct cluster *c = arg;
     c->closing = true;
     executor_timer_stop(c->ex, &c->refresh_timer);
+    executor_timer_stop(c->ex, &c->idle_timer);
     free_nodes(&c->nodes);
     free_nodes(&c->bootstrap);
     cluster_fail_ops(c);

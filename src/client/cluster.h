@@ -31,6 +31,8 @@ struct leader_info {
 /* Starts following a topic (idempotent). The broker may create it when the client is a producer, or
  * a consumer with allow.auto.create.topics. @thread any */
 void cluster_follow_topic(struct cluster *c, const char *topic);
+/* Asks about it no more, unless some call waits for it. @thread background */
+void cluster_unfollow_topic(struct cluster *c, const char *topic);
 /* Waits until the topic is known with more than `partition` partitions (-1: any). KAFKA_OK with
  * *count; the topic's own error (UNKNOWN_TOPIC_OR_PARTITION at once, but for producers, which wait
  * for the topic to come); TIMED_OUT; WAKEUP after cluster_interrupt. @thread any but the background

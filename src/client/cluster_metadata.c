@@ -125,6 +125,19 @@ void cluster_follow_topic(struct cluster *c, const char *topic)
     pthread_mutex_unlock(&c->lock);
 }
 
+void cluster_unfollow_topic(struct cluster *c, const char *topic)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    if (t && t->waiters == 0) {
+        hmap_remove(&c->topics, &t->hnode);
+        free(t->name);
+        free(t->partitions);
+        free(t);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* What was said of it is old news. */
 static void ask_again_locked(struct cluster *c, struct topic_meta *t)
 {
@@ -169,6 +182,8 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     pthread_mutex_lock(&c->lock);
     struct topic_meta *t = follow_locked(c, topic);
     unsigned interrupts = c->interrupts;
+    if (t)
+        t->waiters++;
     if (t && t->err != KAFKA_OK && t->answered)
         ask_again_locked(c, t);
     for (;;) {
@@ -189,6 +204,8 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     }
     if (err == KAFKA_OK && count)
         *count = t->partitions_n;
+    if (t)
+        t->waiters--;
     int32_t known = t ? t->partitions_n : 0;
     bool some = t && t->err == KAFKA_OK;
     pthread_mutex_unlock(&c->lock);
@@ -415,7 +432,7 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
         struct topic_meta *t = container_of(n, struct topic_meta, hnode);
         t->asked = true;
         req->topics.v[req->topics.n++].name =
-            str_of(t->name); /* topics are never dropped: the name stays */
+            str_of(t->name); /* topics are dropped on this thread only: the name stays */
         req->allow_auto_topic_creation &= t->create;
     }
     if (req->topics.v)

@@ -19,6 +19,7 @@ struct node {
     int in_flight;
     int failures; /* in a row */
     int64_t retry_at_ms;
+    int64_t used_ms; /* last request or answer */
     bool answered;   /* ever */
     int64_t told_ms; /* its failures went to the log */
 };
@@ -28,6 +29,7 @@ struct topic_meta {
     char *name;
     bool create, internal;
     int errors;      /* in a row */
+    int waiters;     /* calls that wait for it: it stays */
     bool listed;     /* in the last answer about all topics */
     kafka_err_t err; /* KAFKA_OK when known */
     bool asked;      /* some request named it */
@@ -45,12 +47,12 @@ struct cluster {
     struct peer_options peer_options;
     char *client_id;
     int64_t request_timeout_ms, backoff_ms, backoff_max_ms, reconnect_ms, reconnect_max_ms,
-        metadata_max_age_ms;
+        metadata_max_age_ms, max_idle_ms;
 
     /* Background thread only. */
     struct list nodes, bootstrap;
     struct list ops; /* unfinished operations */
-    struct timer refresh_timer;
+    struct timer refresh_timer, idle_timer;
     bool refresh_in_flight;
     int refresh_failures;
     int64_t refreshed_ms; /* last answer */

@@ -72,6 +72,7 @@ static bool read_settings(kafka_producer_t *p, char *err, size_t err_n)
     p->linger_ms = conf_int(p, "linger.ms");
     p->max_block_ms = conf_int(p, "max.block.ms");
     p->delivery_timeout_ms = conf_int(p, "delivery.timeout.ms");
+    p->topic_max_idle_ms = conf_int(p, "metadata.max.idle.ms");
     p->retries = (int)conf_int(p, "retries");
     p->max_in_flight = (int)conf_int(p, "max.in.flight.requests.per.connection");
     p->ignore_keys = client_conf_bool(p->conf, SCOPE_PRODUCER, "partitioner.ignore.keys");
@@ -218,6 +219,7 @@ static kafka_err_t await_topic(kafka_producer_t *p, const kafka_record_t *r, str
     if (!t->known)
         cluster_partition_count(p->cluster, r->topic, &t->available);
     t->known = true;
+    t->used_ms = client_now_ms();
     *out = t;
     return KAFKA_OK;
 }

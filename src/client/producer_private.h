@@ -104,6 +104,7 @@ struct ptopic {
     int32_t available; /* partitions with a leader */
     int32_t sticky;    /* current partition of records without key, -1 = choose */
     int32_t last_sticky;
+    int64_t used_ms; /* last batch begun */
     size_t sticky_bytes;
     uint32_t round_robin;
 };
@@ -116,7 +117,7 @@ struct kafka_producer {
     struct batch_options batch_options;
     int16_t acks;
     size_t batch_size, buffer_memory, max_request_size;
-    int64_t linger_ms, max_block_ms, delivery_timeout_ms;
+    int64_t linger_ms, max_block_ms, delivery_timeout_ms, topic_max_idle_ms;
     int retries, max_in_flight;
     enum partitioner partitioner;
     bool ignore_keys, adaptive;

@@ -125,10 +125,32 @@ static void take_topic(kafka_producer_t *p, struct ptopic *t)
         take_leader(p, t->queues[i]);
 }
 
+/* Nothing of it waits, and nothing was sent to it for metadata.max.idle.ms: it is asked about no
+ * more until the next record. */
+static bool is_idle(const kafka_producer_t *p, const struct ptopic *t, int64_t now_ms)
+{
+    if (!t->known || now_ms - t->used_ms < p->topic_max_idle_ms)
+        return false;
+    for (int32_t i = 0; i < t->queues_n; i++)
+        if (t->queues[i]->waiting_n > 0 || !list_empty(&t->queues[i]->in_flight))
+            return false;
+    return true;
+}
+
+static void take_or_drop(kafka_producer_t *p, struct ptopic *t)
+{
+    if (is_idle(p, t, executor_now_ms(cluster_executor(p->cluster)))) {
+        t->known = false;
+        cluster_unfollow_topic(p->cluster, t->name);
+    } else {
+        take_topic(p, t);
+    }
+}
+
 void producer_take_metadata(kafka_producer_t *p)
 {
     pthread_mutex_lock(&p->lock);
     for (struct hnode *n = hmap_first(&p->topics); n; n = hmap_next(&p->topics, n))
-        take_topic(p, container_of(n, struct ptopic, hnode));
+        take_or_drop(p, container_of(n, struct ptopic, hnode));
     pthread_mutex_unlock(&p->lock);
 }

@@ -328,6 +328,7 @@ static void do_metadata(struct mock_request *r, const void *request, void *respo
         out->brokers.v[i].host = STR_LIT("127.0.0.1");
         out->brokers.v[i].port = m->told_ports[i];
     }
+    m->topics_asked = req->topics.n;
     out->controller_id = 0;
     out->cluster_id = STR_LIT("mock");
     bool all = req->topics.n < 0;

@@ -45,6 +45,7 @@ static void close_conn(struct mock *m, int i)
     buf_free(&c->in);
     free(c);
     m->conns[i] = m->conns[--m->conns_n];
+    pthread_cond_broadcast(&m->changed);
 }
 
 static void accept_conn(struct mock *m, int node)
@@ -365,6 +366,31 @@ int mock_seen(struct mock *m, int16_t api)
     int n = m->seen[api];
     pthread_mutex_unlock(&m->lock);
     return n;
+}
+
+/* Waits until *what is `count`. */
+static void await_value(struct mock *m, const int *what, int count)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    pthread_mutex_lock(&m->lock);
+    while (*what != count)
+        if (pthread_cond_timedwait(&m->changed, &m->lock, &until))
+            break;
+    int value = *what;
+    pthread_mutex_unlock(&m->lock);
+    assert_int_equal(value, count);
+}
+
+void mock_await_connections(struct mock *m, int count)
+{
+    await_value(m, &m->conns_n, count);
+}
+
+void mock_await_topics_asked(struct mock *m, int count)
+{
+    await_value(m, &m->topics_asked, count);
 }
 
 void mock_await(struct mock *m, int16_t api, int count)

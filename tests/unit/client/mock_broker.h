@@ -77,6 +77,9 @@ void mock_left(struct mock *m, char *out, size_t n);
 int mock_seen(struct mock *m, int16_t api); /* requests so far */
 /* Waits until that many requests of the API have come. */
 void mock_await(struct mock *m, int16_t api, int count);
+/* Until so many connections are there; until a Metadata request names so many topics. */
+void mock_await_connections(struct mock *m, int count);
+void mock_await_topics_asked(struct mock *m, int count);
 int64_t mock_end(struct mock *m, const char *topic, int partition);
 int mock_batches(struct mock *m, const char *topic, int partition);
 /* Copies the value of the record at `offset` as text; false when there is none. */

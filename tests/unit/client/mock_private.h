@@ -97,6 +97,7 @@ struct mock {
     bool auto_create;
     size_t max_batch;
     int64_t next_producer_id;
+    int topics_asked; /* by the last Metadata request */
     struct mock_group group;
 };
 

@@ -337,6 +337,41 @@ static void callbacks_may_send_but_not_wait(void **state)
     mock_stop(m);
 }
 
+/* metadata.max.idle.ms (5 s at least): a topic that is not used is asked about no more, until it is
+ * used again. */
+static void unused_topics_are_forgotten_and_found_again(void **state)
+{
+    struct mock *m = mock_start(1);
+    struct deliveries log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    mock_topic(m, "t", 1);
+    kafka_producer_t *p = test_producer(
+        m, (const char *[]){"metadata.max.idle.ms", "5000", "metadata.max.age.ms", "50", NULL});
+    assert_int_equal(test_send(p, "t", 0, 0, &log), KAFKA_OK);
+    assert_int_equal(kafka_producer_flush(p, -1), KAFKA_OK);
+    mock_await_topics_asked(m, 0);
+    assert_int_equal(test_send(p, "t", 0, 1, &log), KAFKA_OK);
+    assert_int_equal(kafka_producer_flush(p, -1), KAFKA_OK);
+    test_expect_delivered(&log, 2);
+    kafka_producer_close(p, -1);
+    mock_stop(m);
+}
+
+static void idle_connections_are_closed_and_made_again(void **state)
+{
+    struct mock *m = mock_start(1);
+    struct deliveries log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    mock_topic(m, "t", 1);
+    kafka_producer_t *p = test_producer(m, (const char *[]){"connections.max.idle.ms", "40", NULL});
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(test_send(p, "t", 0, i, &log), KAFKA_OK);
+        assert_int_equal(kafka_producer_flush(p, -1), KAFKA_OK);
+        mock_await_connections(m, 0);
+    }
+    test_expect_delivered(&log, 3);
+    kafka_producer_close(p, -1);
+    mock_stop(m);
+}
+
 UNIT_MAIN(unit_test(sends_in_order_and_tells_offsets), unit_test(lingers_until_flushed),
           unit_test(full_batches_do_not_wait_for_linger), unit_test(lingering_ends_by_itself),
           unit_test(many_partitions_on_several_brokers), unit_test(keys_choose_the_partition),
@@ -346,4 +381,6 @@ UNIT_MAIN(unit_test(sends_in_order_and_tells_offsets), unit_test(lingers_until_f
           unit_test(refuses_what_cannot_be_sent), unit_test(topics_come_when_the_broker_makes_them),
           unit_test(memory_is_bounded_and_comes_back), unit_test(threads_share_a_producer),
           unit_test(closing_without_time_fails_what_waits), unit_test(closes_without_a_broker),
-          unit_test(callbacks_may_send_but_not_wait))
+          unit_test(callbacks_may_send_but_not_wait),
+          unit_test(unused_topics_are_forgotten_and_found_again),
+          unit_test(idle_connections_are_closed_and_made_again))
