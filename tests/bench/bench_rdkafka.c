@@ -72,6 +72,7 @@ static int consume(rd_kafka_conf_t *conf, const char *topic, long records, long 
     unsigned long sum = 0;
     rd_kafka_conf_set(conf, "group.id", "bench", err, sizeof err);
     rd_kafka_conf_set(conf, "enable.auto.commit", "false", err, sizeof err);
+    rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", err, sizeof err);
     rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, err, sizeof err);
     const struct rd_kafka_metadata *md;
     rd_kafka_topic_t *t = rk ? rd_kafka_topic_new(rk, topic, NULL) : NULL;
@@ -115,7 +116,6 @@ int main(int argc, char **argv)
         return 2;
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_conf_set(conf, "bootstrap.servers", argv[2], err, sizeof err);
-    rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", err, sizeof err);
     for (int i = 6; i < argc; i++) {
         char *value = strchr(argv[i], '=');
         if (!value)
