@@ -313,7 +313,16 @@ void cluster_on_metadata(struct cluster *c, void (*cb)(void *arg), void *arg)
     c->on_metadata_arg = arg;
 }
 
-static bool take_partitions(struct topic_meta *t, const struct metadata_response_topic *from)
+static bool is_broker(const struct metadata_response *m, int32_t id)
+{
+    for (int32_t i = 0; i < m->brokers.n; i++)
+        if (m->brokers.v[i].node_id == id)
+            return true;
+    return false;
+}
+
+static bool take_partitions(struct topic_meta *t, const struct metadata_response *m,
+                            const struct metadata_response_topic *from)
 {
     struct leader_info *made = calloc((size_t)from->partitions.n + 1, sizeof *made);
     if (!made)
@@ -327,9 +336,11 @@ static bool take_partitions(struct topic_meta *t, const struct metadata_response
             continue;
         struct leader_info *to = &made[p->partition_index];
         *to = (struct leader_info){p->leader_id, p->leader_epoch};
-        /* An answer with an older epoch comes from a broker that lags: what we know stands. */
+        /* An answer with an older epoch comes from a broker that lags: what we know stands, unless
+         * that is a leader that nobody knows. */
         if (p->partition_index < t->partitions_n && to->leader_epoch >= 0 &&
             to->leader_epoch < t->partitions[p->partition_index].leader_epoch &&
+            is_broker(m, t->partitions[p->partition_index].leader) &&
             uuid_eq(t->id, from->topic_id))
             *to = t->partitions[p->partition_index];
         leaderless |= to->leader < 0;
@@ -374,7 +385,7 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         t->err = from->error_code;
         tell_topic_error(t);
         if (t->err == KAFKA_OK)
-            complete &= take_partitions(t, from);
+            complete &= take_partitions(t, m, from);
         else
             complete &=
                 is_final(t->err) || (t->err == KERR_UNKNOWN_TOPIC_OR_PARTITION && !t->create);

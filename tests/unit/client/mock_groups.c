@@ -80,8 +80,8 @@ static void do_sync(struct mock_request *r, const void *request, void *response)
     out->error_code = check_member(r, req->member_id, req->generation_id);
     if (out->error_code)
         return;
-    assert_int_equal(req->assignments.n, 1);
-    out->assignment = req->assignments.v[0].assignment;
+    if (req->assignments.n > 0) /* else a damaged answer told it that it does not lead */
+        out->assignment = req->assignments.v[0].assignment;
 }
 
 static void do_heartbeat(struct mock_request *r, const void *request, void *response)

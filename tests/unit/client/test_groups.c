@@ -313,7 +313,7 @@ static void without_polls_the_member_leaves(void **state)
 {
     struct member_test t;
     char left[64];
-    begin(&t, 1, (const char *[]){"max.poll.interval.ms", "100", NULL});
+    begin(&t, 1, (const char *[]){"max.poll.interval.ms", "1000", NULL});
     poll_until(&t, "+t0 t1 | ");
     mock_await(t.m, API_LEAVE_GROUP, 1);
     mock_left(t.m, left, sizeof left);

@@ -133,7 +133,7 @@ static void producer_interceptors_see_and_change(void **state)
     kafka_producer_interceptor_t first = {on_send, on_acknowledgement, &s}, second = {.arg = &s};
     assert_int_equal(kafka_conf_add_producer_interceptor(conf, &first), KAFKA_OK);
     assert_int_equal(kafka_conf_add_producer_interceptor(conf, &second), KAFKA_OK);
-    test_set(conf, "max.block.ms", "20");
+    test_set(conf, "max.request.size", "1000");
     start(&t, conf);
     kafka_record_t r = {
         .topic = "t", .partition = 0, .timestamp = -1, .value = "v", .value_len = 1};
@@ -141,7 +141,9 @@ static void producer_interceptors_see_and_change(void **state)
     assert_int_equal(kafka_producer_flush(t.p, -1), KAFKA_OK);
     assert_true(mock_value(t.m, "t", 0, 0, value, sizeof value));
     assert_string_equal(value, "changed");
-    r.topic = "nowhere";
+    char key[2000] = "";
+    r.key = key; /* too large */
+    r.key_len = sizeof key;
     assert_int_not_equal(kafka_producer_send(t.p, &r, NULL, NULL), KAFKA_OK);
     assert_int_equal(s.sent, 2);
     assert_int_equal(s.acknowledged, 1);
