@@ -93,6 +93,7 @@ static kafka_err_t ask_leader(kafka_consumer_t *c, struct lookup *l, int32_t lea
                     .api_key = API_LIST_OFFSETS,
                     .min_version = least,
                     .max_version = -1,
+                    .interruptible = true,
                     .request = &req,
                     .handle = keep_lookup,
                     .arg = l};
@@ -151,6 +152,8 @@ kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_p
         tps, timestamps, offsets, found_timestamps, errs, n, calloc(n + 1, sizeof(size_t)), 0};
     bool *open = calloc(n + 1, sizeof *open);
     kafka_err_t err = l.chosen && open ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
+    if (err == KAFKA_OK && consumer_take_wakeup(c))
+        err = KAFKA_ERR_WAKEUP;
     for (size_t i = 0; i < n && err == KAFKA_OK; i++)
         cluster_follow_topic(c->cluster, tps[i].topic);
     for (size_t i = 0; i < n && err == KAFKA_OK; i++) {
@@ -161,6 +164,8 @@ kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_p
             errs[i] = tps[i].partition < count ? KERR_LEADER_NOT_AVAILABLE
                                                : KERR_UNKNOWN_TOPIC_OR_PARTITION;
         open[i] = errs[i] == KERR_LEADER_NOT_AVAILABLE;
+        if (errs[i] == KAFKA_ERR_WAKEUP)
+            err = KAFKA_ERR_WAKEUP;
     }
     for (int attempt = 0; err == KAFKA_OK; attempt++) {
         err = lookup_round(c, &l, open, deadline);
@@ -172,6 +177,8 @@ kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_p
                          client_deadline(cluster_backoff_ms(c->cluster, attempt)));
         pthread_mutex_unlock(&c->lock);
     }
+    if (err == KAFKA_ERR_WAKEUP)
+        consumer_take_wakeup(c);
     free(l.chosen);
     free(open);
     return err;

@@ -225,3 +225,25 @@ int send_fetch(struct fetch_send *s, struct arena *a)
         fetch_session_end(s->session, KAFKA_ERR_NO_MEMORY, 0);
     return rc;
 }
+
+static void on_closed(void *arg, int status, int version, const void *response)
+{
+}
+
+void fetch_close_sessions(kafka_consumer_t *c)
+{
+    list_each (it, &c->sessions) {
+        struct fetch_session *s = list_entry(it, struct fetch_session, link);
+        struct node *n = s->id ? cluster_find_node(c->cluster, s->node_id) : NULL;
+        struct fetch_request req;
+        int64_t wait;
+        if (!n || !node_ready(n, &wait))
+            continue;
+        fetch_request_init(&req);
+        req.replica_id = -1;
+        req.session_id = s->id;
+        req.session_epoch = -1; /* the last */
+        node_send(n, API_FETCH, 7, 12, &req, cluster_request_timeout(c->cluster), true, on_closed,
+                  NULL);
+    }
+}

@@ -361,6 +361,7 @@ void fetcher_stop(void *consumer)
 {
     kafka_consumer_t *c = consumer;
     c->closing = true;
+    fetch_close_sessions(c);
     executor_timer_stop(cluster_executor(c->cluster), &c->timer);
     cluster_on_metadata(c->cluster, NULL, NULL);
 }

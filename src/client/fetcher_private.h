@@ -32,6 +32,8 @@ struct fetch_send { /* a request under way; a Fetch counts as the node's one */
 
 /* Makes the request and sends it: 0, or negative when that was not possible. Lock not held. */
 int send_fetch(struct fetch_send *s, struct arena *a);
+/* Lets brokers forget theirs; nobody waits for it. */
+void fetch_close_sessions(kafka_consumer_t *c);
 int send_lookup(struct fetch_send *s, struct arena *a);
 int send_committed(struct fetch_send *s, struct arena *a);
 int send_validate(struct fetch_send *s, struct arena *a);

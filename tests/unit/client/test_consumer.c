@@ -519,6 +519,64 @@ static void a_closer_replica_is_read_until_it_fails(void **state)
     end(&t);
 }
 
+static void *wake_when_asked(void *arg)
+{
+    struct reader_test *t = arg;
+    mock_await(t->m, API_LIST_OFFSETS, 1);
+    kafka_consumer_wakeup(t->c);
+    return NULL;
+}
+
+static void wakeup_ends_a_look_up(void **state)
+{
+    struct reader_test t;
+    pthread_t thread;
+    kafka_topic_partition_t tp = {"t", 0};
+    int64_t when = KAFKA_OFFSET_END, offset;
+    kafka_err_t err;
+    t.m = mock_start(1);
+    mock_topic(t.m, "t", 1);
+    t.c = test_consumer(t.m, NULL);
+    mock_script(t.m, API_LIST_OFFSETS, MOCK_HOLD, 0, 1);
+    assert_int_equal(pthread_create(&thread, NULL, wake_when_asked, &t), 0);
+    assert_int_equal(kafka_consumer_list_offsets(t.c, &tp, &when, 1, 60000, &offset, NULL, &err),
+                     KAFKA_ERR_WAKEUP);
+    pthread_join(thread, NULL);
+    mock_release(t.m);
+    assert_int_equal(kafka_consumer_list_offsets(t.c, &tp, &when, 1, 60000, &offset, NULL, &err),
+                     KAFKA_OK);
+    end(&t);
+}
+
+static void *read_all(void *arg)
+{
+    struct reader_test *t = arg;
+    expect(t->c, 0, 1000);
+    return NULL;
+}
+
+static void several_consumers_read_at_once(void **state)
+{
+    enum { MANY = 4 };
+    struct reader_test t[MANY];
+    pthread_t threads[MANY];
+    struct mock *m = mock_start(1);
+    mock_topic(m, "t", 1);
+    for (int i = 0; i < 100; i++)
+        append(m, 0, i * 10, 10, NULL);
+    for (int i = 0; i < MANY; i++) {
+        t[i].m = m;
+        t[i].c = test_consumer(m, (const char *[]){"max.partition.fetch.bytes", "500", NULL});
+        assign(t[i].c, "t", 1);
+        assert_int_equal(pthread_create(&threads[i], NULL, read_all, &t[i]), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        pthread_join(threads[i], NULL);
+        kafka_consumer_close(t[i].c);
+    }
+    mock_stop(m);
+}
+
 UNIT_MAIN(unit_test(reads_all_in_order), unit_test(messages_outlive_the_consumer),
           unit_test(every_codec_is_read), unit_test(many_partitions_each_get_their_turn),
           unit_test(seeks_throw_away_what_was_read_ahead), unit_test(begins_inside_a_batch),
@@ -534,4 +592,5 @@ UNIT_MAIN(unit_test(reads_all_in_order), unit_test(messages_outlive_the_consumer
           unit_test(a_log_that_reaches_the_position_goes_on),
           unit_test(a_cut_below_the_position_goes_back_to_it),
           unit_test(a_cut_is_told_where_nothing_says_where_to_go_on),
-          unit_test(a_closer_replica_is_read_until_it_fails))
+          unit_test(a_closer_replica_is_read_until_it_fails), unit_test(wakeup_ends_a_look_up),
+          unit_test(several_consumers_read_at_once))
