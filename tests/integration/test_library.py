@@ -122,6 +122,31 @@ class ExamplesTest(harness.BrokerTest):
         self.assertEqual(status, 1)
         self.assertIn("GROUP_ID_NOT_FOUND", err)
 
+    def test_a_producer_outlives_its_broker(self):
+        """Stopped and killed while records come: each is there once, in order of its key."""
+        overrides = {"num.partitions": "2"}
+        with harness.Broker(overrides=overrides) as b:
+            b.overrides["listeners"] = "PLAINTEXT://127.0.0.1:%d" % b.port
+            self.run_example("admin", b.address, "create", "t", "2")
+            p = subprocess.Popen([os.path.join(self.folder, "keyed_producer"), b.address, "t"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            n = 0
+            for stop in (b.restart, lambda: (b.kill(), b.start()), b.restart):
+                for _ in range(2000):
+                    p.stdin.write(b"k%d\t%d\n" % (n % 7, n))
+                    n += 1
+                p.stdin.flush()
+                stop()
+            out, _ = p.communicate(timeout=90)
+            self.assertEqual((p.returncode, out), (0, b"%d sent, 0 failed\n" % n))
+            status, out, _ = self.run_example("read_all", b.address, "t")
+            self.assertEqual(status, 0)
+            seen = {}
+            for line in out.splitlines():
+                _, _, key, value = line.split()
+                seen.setdefault(key, []).append(int(value))
+            self.assertEqual(seen, {"k%d" % k: list(range(k, n, 7)) for k in range(7)})
+
 
 if __name__ == "__main__":
     harness.main()
