@@ -10,7 +10,7 @@
 struct kafka_messages {
     kafka_message_t *v;
     size_t n, cap;
-    struct fetched **sources; /* one reference each */
+    struct opened **sources; /* one reference each */
     size_t sources_n, sources_cap;
     struct arena arena; /* topic names, headers */
 };
@@ -20,7 +20,7 @@ void kafka_messages_free(kafka_messages_t *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->sources_n; i++)
-        fetched_unref(m->sources[i]);
+        opened_unref(m->sources[i]);
     free(m->sources);
     free(m->v);
     arena_free(&m->arena);
@@ -51,18 +51,21 @@ static kafka_messages_t *messages_new(int cap)
     return m;
 }
 
-static bool add_source(kafka_messages_t *m, struct fetched *f)
+/* The batch that the next message points into stays as long as m. */
+static bool add_source(kafka_messages_t *m, struct opened *o)
 {
+    if (m->sources_n > 0 && m->sources[m->sources_n - 1] == o)
+        return true;
     if (m->sources_n == m->sources_cap) {
         size_t cap = m->sources_cap ? 2 * m->sources_cap : 8;
-        struct fetched **grown = realloc(m->sources, cap * sizeof *grown);
+        struct opened **grown = realloc(m->sources, cap * sizeof *grown);
         if (!grown)
             return false;
         m->sources = grown;
         m->sources_cap = cap;
     }
-    atomic_fetch_add(&f->refs, 1);
-    m->sources[m->sources_n++] = f;
+    atomic_fetch_add(&o->refs, 1);
+    m->sources[m->sources_n++] = o;
     return true;
 }
 
@@ -111,43 +114,55 @@ static bool add_message(kafka_messages_t *m, const char *topic, int32_t partitio
     return true;
 }
 
-/* Takes records from the partition's queue into m, as many as fit. Lock held. */
+/* Ask again from the position: what failed may do so no more. */
+static kafka_err_t start_over(struct cpart *p, kafka_err_t err)
+{
+    cpart_drop_queue(p);
+    p->generation++;
+    p->fetch_at = p->position;
+    return err;
+}
+
+/* From one answer, as many as fit: 1: m is full, 0: the answer is worked off, or minus an error.
+ * Lock held. */
+static int take_some(kafka_consumer_t *c, struct cpart *p, struct fetched *f, const char *topic,
+                     kafka_messages_t *m)
+{
+    struct record r;
+    const struct batch *head;
+    while (m->n < m->cap) {
+        int rc = fetched_next(f, c->check_crcs, &r, &head);
+        if (rc <= 0)
+            return rc;
+        if (!add_source(m, f->open) || !add_message(m, topic, p->partition, head, &r))
+            return KAFKA_ERR_NO_MEMORY;
+        p->position = r.offset + 1;
+        p->position_epoch = head->leader_epoch;
+    }
+    return 1;
+}
+
+/* Takes records from the partition's queue into m. Lock held. */
 static kafka_err_t take_from(kafka_consumer_t *c, struct cpart *p, kafka_messages_t *m)
 {
-    const char *topic = NULL;
+    const char *topic = list_empty(&p->queue) ? "" : arena_str(&m->arena, str_of(p->topic)).p;
+    if (!topic)
+        return KAFKA_ERR_NO_MEMORY;
     while (m->n < m->cap && !list_empty(&p->queue)) {
         struct fetched *f = list_entry(p->queue.next, struct fetched, link);
-        struct record r;
-        const struct batch *head;
-        int rc = 1;
-        if (!topic && !(topic = arena_str(&m->arena, str_of(p->topic)).p))
-            return KAFKA_ERR_NO_MEMORY;
-        if (!add_source(m, f))
-            return KAFKA_ERR_NO_MEMORY;
-        while (m->n < m->cap && (rc = fetched_next(f, c->check_crcs, &r, &head)) == 1) {
-            if (!add_message(m, topic, p->partition, head, &r))
-                return KAFKA_ERR_NO_MEMORY;
-            p->position = r.offset + 1;
-            p->position_epoch = head->leader_epoch;
-        }
+        int rc = take_some(c, p, f, topic, m);
         if (rc == 1)
-            return KAFKA_OK; /* full */
-        if (rc < 0 && m->n > 0)
+            return KAFKA_OK;
+        if (rc < 0 && rc != KAFKA_ERR_NO_MEMORY && m->n > 0)
             return KAFKA_OK; /* what was read before the damage comes first; the next poll meets it
                                 again */
-        if (rc == 0)
-            p->position = f->next_offset;
+        c->wants_more = true;
+        if (rc < 0) /* it may have been the way, not the disk */
+            return start_over(p, rc > -200 ? -rc : rc);
+        p->position = f->next_offset;
         list_remove(&f->link);
         p->queue_n--;
-        c->wants_more = true;
         fetched_unref(f);
-        if (rc <
-            0) { /* ask again from where the damage is: it may have been the way, not the disk */
-            cpart_drop_queue(p);
-            p->generation++;
-            p->fetch_at = p->position;
-            return rc > -200 ? -rc : rc;
-        }
     }
     return KAFKA_OK;
 }

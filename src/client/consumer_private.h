@@ -16,6 +16,7 @@
 #include "base/java_regex.h"
 #include "client/cluster.h"
 #include "protocol/record_batch.h"
+#include "protocol/record_iter.h"
 
 enum consumer_mode { CONSUMER_NONE, CONSUMER_ASSIGN, CONSUMER_TOPICS, CONSUMER_PATTERN };
 
@@ -45,22 +46,26 @@ struct fetch_memory {
     struct spent_answers *spent;    /* one reference */
 };
 
-/* Records of one partition as one answer brought them; shared by the queue and the message sets
- * made from it. */
+/* One batch whose records are handed out, decompressed if it was compressed. */
+struct opened {
+    atomic_int refs;   /* fetched.open's, while there are records left, and one per message set */
+    struct fetched *f; /* one reference */
+    struct record_iter iter;
+};
+
+/* Records of one partition as one answer brought them. */
 struct fetched {
-    struct list link; /* cpart.queue */
-    atomic_int refs;
+    struct list link;            /* cpart.queue */
+    atomic_int refs;             /* the queue's and one per opened batch */
     struct fetch_memory *memory; /* one reference */
     const uint8_t *bytes;        /* in there */
     size_t len;
     int64_t next_offset; /* behind the last whole batch */
     int64_t from_offset; /* records below are not for us */
     /* user's thread */
-    size_t at;                  /* next entry in bytes */
-    struct batch head;          /* of the open entry */
-    struct record_iter *iter;   /* the open entry's, also the last of iters */
-    struct record_iter **iters; /* kept open: messages point into them */
-    int iters_n, iters_cap;
+    size_t at;           /* next entry in bytes */
+    struct batch head;   /* of the open entry */
+    struct opened *open; /* NULL: none */
     /* read_committed: aborted transactions by first offset; producers inside one now */
     struct aborted_entry {
         int64_t producer_id, first_offset;
@@ -168,10 +173,12 @@ void cpart_find_leader(kafka_consumer_t *c, struct cpart *p);
 struct fetch_response_partition;
 struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_response_partition *r,
                             int64_t from_offset);
-/* The next record for the application. 1: *r and *head filled, good as long as f; 0: none left;
- * negative: the rest of the set cannot be read, minus a protocol error or a kafka_err_t. */
+/* The next record for the application. 1: *r and *head filled, good as long as f->open, which the
+ * caller may keep a reference of; 0: none left; negative: the rest of the set cannot be read, minus
+ * a protocol error or a kafka_err_t. */
 int fetched_next(struct fetched *f, bool check_crcs, struct record *r, const struct batch **head);
 void fetched_unref(struct fetched *f);
+void opened_unref(struct opened *o);
 
 /* spent_answers.c */
 struct spent_answers *spent_new(void); /* NULL without memory */

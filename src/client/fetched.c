@@ -39,16 +39,37 @@ struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_resp
     return f;
 }
 
-void fetched_unref(struct fetched *f)
+static void fetched_free(struct fetched *f)
 {
-    if (!f || atomic_fetch_sub(&f->refs, 1) != 1)
-        return;
-    for (int i = 0; i < f->iters_n; i++)
-        record_iter_close(f->iters[i]);
-    free(f->iters);
     free(f->aborted);
     fetch_memory_unref(f->memory);
     free(f);
+}
+
+static void drop_ref(struct fetched *f)
+{
+    if (atomic_fetch_sub(&f->refs, 1) == 1)
+        fetched_free(f);
+}
+
+void opened_unref(struct opened *o)
+{
+    if (!o || atomic_fetch_sub(&o->refs, 1) != 1)
+        return;
+    record_iter_fini(&o->iter);
+    drop_ref(o->f);
+    free(o);
+}
+
+/* The queue's reference: nothing more is read from it. */
+void fetched_unref(struct fetched *f)
+{
+    if (!f)
+        return;
+    struct opened *open = f->open;
+    f->open = NULL;
+    opened_unref(open);
+    drop_ref(f);
 }
 
 /* Control record: is it the end (abort) of this producer's transaction? */
@@ -88,21 +109,20 @@ static bool is_aborted(struct fetched *f, const struct batch *b)
     return true;
 }
 
-static int open_iter(struct fetched *f, const struct batch *b)
+static int open_batch(struct fetched *f, const struct batch *b)
 {
-    if (f->iters_n == f->iters_cap) {
-        int cap = f->iters_cap ? 2 * f->iters_cap : 8;
-        struct record_iter **grown = realloc(f->iters, (size_t)cap * sizeof *grown);
-        if (!grown)
-            return KAFKA_ERR_NO_MEMORY;
-        f->iters = grown;
-        f->iters_cap = cap;
-    }
-    if (record_iter_open(b, &f->iter) < 0) {
-        f->iter = NULL;
+    struct opened *o = calloc(1, sizeof *o);
+    if (!o)
+        return KAFKA_ERR_NO_MEMORY;
+    if (record_iter_init(&o->iter, b, codec_cap(b->size)) != 0) {
+        record_iter_fini(&o->iter);
+        free(o);
         return KERR_CORRUPT_MESSAGE;
     }
-    f->iters[f->iters_n++] = f->iter;
+    atomic_init(&o->refs, 1);
+    o->f = f;
+    atomic_fetch_add(&f->refs, 1);
+    f->open = o;
     return KAFKA_OK;
 }
 
@@ -125,7 +145,7 @@ static int next_entry(struct fetched *f, bool check_crcs)
         f->at += b->size;
         if (b->last_offset < f->from_offset || is_aborted(f, b) || batch_is_control(b))
             continue;
-        int err = open_iter(f, b);
+        int err = open_batch(f, b);
         return err == KAFKA_OK ? 1 : err > 0 ? -err : err;
     }
 }
@@ -133,16 +153,17 @@ static int next_entry(struct fetched *f, bool check_crcs)
 int fetched_next(struct fetched *f, bool check_crcs, struct record *r, const struct batch **head)
 {
     for (;;) {
-        if (!f->iter) {
+        if (!f->open) {
             int rc = next_entry(f, check_crcs);
             if (rc <= 0)
                 return rc;
         }
-        int rc = record_iter_next(f->iter, r);
+        int rc = record_iter_next(&f->open->iter, r);
         if (rc < 0)
             return -KERR_CORRUPT_MESSAGE;
         if (rc == 0) {
-            f->iter = NULL;
+            opened_unref(f->open);
+            f->open = NULL;
         } else if (r->offset >= f->from_offset) {
             *head = &f->head;
             return 1;
