@@ -276,6 +276,10 @@ void group_give_up(kafka_consumer_t *c, const char *reason)
         commit_drop(c, g->prepare_commit);
     g->prepare_commit = NULL;
     g->preparing = g->rejoin = false;
+    if (g->joining) { /* its answer may take as long as the others' rebalance: not waited for */
+        g->forget_coordinator = true;
+        group_wake(g);
+    }
     if (g->leave_on_close)
         group_leave(g, reason);
     group_reset(g, false);

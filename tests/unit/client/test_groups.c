@@ -445,6 +445,25 @@ static void a_listener_may_seek(void **state)
     end(&t);
 }
 
+/* JoinGroup is answered when all members have come: who closes does not wait for that. */
+static void closing_does_not_wait_for_the_others(void **state)
+{
+    struct member_test t;
+    char left[64];
+    kafka_messages_t *m;
+    begin(&t, 1, NULL);
+    mock_script(t.m, API_JOIN_GROUP, MOCK_FINE, 0, 1);
+    mock_script(t.m, API_JOIN_GROUP, MOCK_HOLD, 0, 1);
+    while (mock_seen(t.m, API_JOIN_GROUP) < 2)
+        assert_int_equal(kafka_consumer_poll(t.c, 5, &m), KAFKA_OK);
+    int64_t begun = clock_mono_ms(clock_real());
+    kafka_consumer_close_timeout(t.c, 60000);
+    assert_true(clock_mono_ms(clock_real()) - begun < 30000);
+    mock_left(t.m, left, sizeof left);
+    assert_string_equal(left, "member-1");
+    mock_stop(t.m);
+}
+
 UNIT_MAIN(unit_test(joins_reads_commits_and_leaves), unit_test(begins_at_what_is_committed),
           unit_test(what_heals_on_the_way_in_is_tried_again),
           unit_test(lost_connections_on_the_way_in_are_made_again),
@@ -457,4 +476,5 @@ UNIT_MAIN(unit_test(joins_reads_commits_and_leaves), unit_test(begins_at_what_is
           unit_test(silence_of_the_coordinator_ends_in_another_look),
           unit_test(without_polls_the_member_leaves), unit_test(commits_tell_how_they_ended),
           unit_test(asynchronous_commits_end_in_order), unit_test(calls_that_wait_can_be_woken),
-          unit_test(time_ends_a_commit), unit_test(a_listener_may_seek))
+          unit_test(time_ends_a_commit), unit_test(a_listener_may_seek),
+          unit_test(closing_does_not_wait_for_the_others))
