@@ -122,6 +122,8 @@ static int map_open(struct index_file *x, struct fs *fs, const char *path, struc
                 err = 0;
             else if (!err)
                 file_drop_fd(m->file);
+        } else { /* nothing to read; who writes opens it anew */
+            file_drop_fd(m->file);
         }
     }
     if (err) {
@@ -233,7 +235,7 @@ int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key)
 static int handle(struct index_file *x, struct fs *fs, const char *path, struct file **f)
 {
     struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
-    if (m && !m->p) {
+    if (m && !m->p && m->len) {
         *f = file_ref(m->file);
         return 0;
     }

@@ -1,15 +1,19 @@
 /* fuzz_checkpoint.c - text files of a log dir and of a log: refused or read, never a crash; what is
  * read, written again, reads the same.
  *
- * INPUT  byte 0: which file: 0 offset checkpoint, 1 leader epochs, 2 partition.metadata. Then it.
+ * INPUT  byte 0: which file: 0 offset checkpoint, 1 leader epochs, 2 partition.metadata, 3
+ *        meta.properties. Then it.
  *
  * Rooms: log */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "log/checkpoint.h"
 #include "log/epoch_cache.h"
+#include "log/meta_properties.h"
 #include "log/partition_metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -84,10 +88,35 @@ static void metadata(const uint8_t *p, size_t n)
     free(text);
 }
 
+/* As a file: the ids that it tells are kept by an update, as is all else that it says. */
+static void meta(const uint8_t *p, size_t n)
+{
+    char dir[PATH_MAX], path[PATH_MAX + 32], err[512];
+    const char *tmp = getenv("TMPDIR");
+    struct meta_properties m, again;
+    snprintf(dir, sizeof(dir), "%s/fuzz-meta-XXXXXX", tmp ? tmp : "/tmp");
+    must(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof(path), "%s/" META_PROPERTIES_NAME, dir);
+    must(fs_replace_unsynced(fs_posix(), path, p, n) == 0);
+    int rc = meta_properties_read(fs_posix(), dir, &m, err, sizeof(err));
+    must(rc == 0 || rc == -EINVAL);
+    if (rc == 0) {
+        int32_t id = m.broker_id < 0 ? 7 : m.broker_id;
+        must(meta_properties_update(fs_posix(), dir, &m, id,
+                                    m.cluster_id[0] ? m.cluster_id : "c") == 0);
+        must(meta_properties_read(fs_posix(), dir, &again, err, sizeof(err)) == 0);
+        must(again.broker_id == id);
+        must(strcmp(again.cluster_id, m.cluster_id[0] ? m.cluster_id : "c") == 0);
+        meta_properties_free(&again);
+        meta_properties_free(&m);
+    }
+    must(fs_remove_tree(fs_posix(), dir) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    static void (*const kinds[])(const uint8_t *, size_t) = {offsets, epochs, metadata};
+    static void (*const kinds[])(const uint8_t *, size_t) = {offsets, epochs, metadata, meta};
     if (n >= 1)
-        kinds[p[0] % 3](p + 1, n - 1);
+        kinds[p[0] % 4](p + 1, n - 1);
     return 0;
 }

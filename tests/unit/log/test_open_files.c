@@ -167,5 +167,47 @@ static void transaction_indexes_too(void **state)
     teardown_many(&m);
 }
 
+/* After a start each index is looked into for the first time: the empty ones keep no descriptor
+ * either, and can be written to and synced all the same. */
+static void empty_indexes_hold_nothing(void **state)
+{
+    struct many m;
+    setup_many(&m, 4, 30);
+    m.t.config.index_interval_bytes = 1 << 20;
+    for (int i = 0; i < 30; i++) {
+        log_set_config(m.logs[i], &m.t.config);
+        use(&m, i);
+        append_many(&m.t, 6, 1);
+        assert_int_equal(log_close(m.logs[i]), 0);
+        log_unref(m.logs[i]);
+    }
+    int before = descriptors();
+    for (int clean = 1; clean >= 0; clean--) {
+        for (int i = 0; i < 30; i++) {
+            struct log_open_args a = {.dir = m.t.dir,
+                                      .tp = {TOPIC, i},
+                                      .config = &m.t.config,
+                                      .clean = clean,
+                                      .recovery_point = clean ? 6 : 0};
+            assert_int_equal(log_open(&a, &m.logs[i]), 0);
+            use(&m, i);
+            read_all(&m.t, 1);
+            assert_true(descriptors() <= before + 4 + 1);
+        }
+        for (int i = 0; i < 30; i++) {
+            use(&m, i);
+            append_many(&m.t, 1, 1);
+            assert_int_equal(log_flush(m.logs[i]), KERR_NONE);
+            if (clean)
+                assert_int_equal(log_close(m.logs[i]), 0);
+            if (clean)
+                log_unref(m.logs[i]);
+        }
+    }
+    m.t.log = NULL;
+    teardown_many(&m);
+}
+
 UNIT_MAIN(unit_test(never_more_than_allowed), unit_test(slices_and_hot_files_are_spared),
-          unit_test(running_out_closes_what_rests), unit_test(transaction_indexes_too))
+          unit_test(running_out_closes_what_rests), unit_test(transaction_indexes_too),
+          unit_test(empty_indexes_hold_nothing))
