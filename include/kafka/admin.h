@@ -304,6 +304,27 @@ KAFKA_API kafka_err_t kafka_admin_remove_group_members(kafka_admin_t *a, const c
                                                        const char *reason, int64_t timeout_ms,
                                                        kafka_err_t *errs);
 
+/* ---- leaders ---- */
+
+enum { KAFKA_ELECTION_PREFERRED = 0, KAFKA_ELECTION_UNCLEAN = 1 };
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    kafka_err_t err;           /* KAFKA_OK: another leader; ELECTION_NOT_NEEDED; ... */
+    const char *error_message; /* NULL: none */
+} kafka_election_t;
+typedef struct {
+    const kafka_election_t *v; /* in order of topic and partition */
+    size_t n;
+} kafka_elections_t;
+/* Makes the first replica of each partition its leader (PREFERRED), or any that lives where there
+ * is no leader (UNCLEAN: may lose records). tps NULL: of all partitions that need it, which are
+ * then the ones told of. Free with kafka_elections_free. */
+KAFKA_API kafka_err_t kafka_admin_elect_leaders(kafka_admin_t *a, int election_type,
+                                                const kafka_topic_partition_t *tps, size_t n,
+                                                int64_t timeout_ms, kafka_elections_t **out);
+KAFKA_API void kafka_elections_free(kafka_elections_t *e); /* NULL is fine */
+
 #ifdef __cplusplus
 }
 #endif
