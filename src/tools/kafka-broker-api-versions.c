@@ -105,7 +105,7 @@ int main(int argc, char **argv)
     kafka_admin_t *admin = tool_admin(conf);
     kafka_err_t err = kafka_admin_broker_versions(admin, tool_api_timeout(conf), &brokers, &n);
     if (err != KAFKA_OK)
-        tool_die("%s: %s", kafka_err_name(err), kafka_err_text(err));
+        tool_die("%s", tool_error(err));
     for (size_t i = 0; i < n; i++)
         print_broker(&brokers[i]);
     kafka_broker_versions_free(brokers, n);

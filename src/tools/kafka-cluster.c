@@ -72,7 +72,7 @@ static void print_id(kafka_admin_t *admin, int64_t timeout)
     const char *none = NULL;
     kafka_err_t err = kafka_admin_describe(admin, &none, 0, timeout, &info);
     if (err != KAFKA_OK)
-        tool_die("%s: %s", kafka_err_name(err), kafka_err_text(err));
+        tool_die("%s", tool_error(err));
     if (info->cluster_id && *info->cluster_id)
         printf("Cluster ID: %s\n", info->cluster_id);
     else

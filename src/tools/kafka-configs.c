@@ -83,7 +83,7 @@ void configs_fail(const struct configs *c, kafka_err_t err, const char *message)
     for (int i = 1; i < c->argc; i++)
         fprintf(stderr, "%s%s", i > 1 ? " " : "", c->argv[i]);
     fprintf(stderr, "'\n%s: %s\n", tool_java_exception(err, exception),
-            *message ? message : kafka_err_text(err));
+            *message ? message : tool_error(err));
     exit(1);
 }
 

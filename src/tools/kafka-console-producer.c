@@ -144,7 +144,7 @@ static bool send_record(struct sending *s, const kafka_record_t *record)
     kafka_err_t err = s->args->sync ? kafka_producer_send_sync(s->producer, record, NULL)
                                     : kafka_producer_send(s->producer, record, on_delivery, s);
     if (err != KAFKA_OK)
-        tell_failure(s, kafka_err_text(err));
+        tell_failure(s, tool_error(err));
     return err == KAFKA_OK || !s->args->sync;
 }
 

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     kafka_err_t err =
         kafka_admin_delete_records(admin, w.v, w.offsets, w.n, tool_api_timeout(conf), low, errs);
     if (err != KAFKA_OK)
-        tool_die("%s", kafka_err_text(err));
+        tool_die("%s", tool_error(err));
     print_outcomes(&w, low, errs);
     kafka_admin_close(admin);
     kafka_conf_free(conf);

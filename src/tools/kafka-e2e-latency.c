@@ -47,7 +47,7 @@ struct run {
 static void check(kafka_err_t err, const char *what)
 {
     if (err != KAFKA_OK)
-        tool_die("%s: %s: %s", what, kafka_err_name(err), kafka_err_text(err));
+        tool_die("%s: %s: %s", what, kafka_err_name(err), tool_error(err));
 }
 
 static void make_topic(struct run *r)
@@ -65,7 +65,7 @@ static void make_topic(struct run *r)
     kafka_err_t err = kafka_admin_create_topic(r->admin, r->topic, 1, 1, NULL, 0, NULL, 0, POLL_MS,
                                                message, sizeof message);
     if (err != KAFKA_OK)
-        tool_die("creating topic %s: %s", r->topic, *message ? message : kafka_err_text(err));
+        tool_die("creating topic %s: %s", r->topic, *message ? message : tool_error(err));
 }
 
 /* The consumer stands at the end of every partition before the first record goes out. */

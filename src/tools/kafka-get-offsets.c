@@ -116,7 +116,7 @@ static void print_offsets(kafka_consumer_t *c, const struct found *f, int64_t ti
     kafka_err_t err =
         kafka_consumer_list_offsets(c, f->v, times, f->n, timeout, offsets, NULL, errs);
     if (err != KAFKA_OK)
-        fail(kafka_err_text(err));
+        fail(tool_error(err));
     for (size_t i = 0; i < f->n; i++) {
         if (errs[i] != KAFKA_OK)
             fprintf(stderr, "Skip getting offsets for topic-partition %s-%d due to error: %s\n",
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     kafka_admin_t *admin = tool_admin(conf);
     kafka_err_t err = kafka_admin_describe(admin, NULL, 0, timeout, &info);
     if (err != KAFKA_OK)
-        fail(kafka_err_text(err));
+        fail(tool_error(err));
     for (size_t i = 0; i < info->topics_n; i++)
         add(&found, &info->topics[i], filter, a.exclude_internal);
     if (found.n == 0)

@@ -117,10 +117,10 @@ static int print_outcomes(const kafka_elections_t *e, int type)
 static void fail(kafka_err_t err)
 {
     if (err == KAFKA_ERR_TIMED_OUT || err == KERR_REQUEST_TIMED_OUT)
-        tool_die("Timeout waiting for election results");
+        tool_die("Timeout waiting for election results: %s", tool_error(err));
     if (err == KERR_CLUSTER_AUTHORIZATION_FAILED)
         tool_die("Not authorized to perform leader election");
-    tool_die("Error while making request: %s: %s", kafka_err_name(err), kafka_err_text(err));
+    tool_die("Error while making request: %s", tool_error(err));
 }
 
 int main(int argc, char **argv)

@@ -127,7 +127,7 @@ static json_t *broker_json(kafka_admin_t *admin, int32_t id, const struct args *
     kafka_log_dirs_t *found;
     kafka_err_t err = kafka_admin_describe_log_dirs(admin, id, timeout, &found);
     if (err != KAFKA_OK)
-        tool_die("broker %d: %s", id, kafka_err_text(err));
+        tool_die("broker %d: %s", id, tool_error(err));
     json_t *dirs = json_array();
     for (size_t i = 0; i < found->dirs_n; i++)
         json_array_append_new(dirs, dir_json(&found->dirs[i], a->topics));
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
     int64_t timeout = tool_api_timeout(conf);
     kafka_err_t err = kafka_admin_describe(admin, &none, 0, timeout, &info);
     if (err != KAFKA_OK)
-        tool_die("%s", kafka_err_text(err));
+        tool_die("%s", tool_error(err));
     int32_t *ids = choose_brokers(&a, info, &n);
     puts("Querying brokers for log directories information");
     json_t *brokers = json_array();

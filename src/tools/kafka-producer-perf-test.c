@@ -184,7 +184,7 @@ static void send_all(kafka_producer_t *p, const struct args *a, struct payload *
         record.value_len = n;
         kafka_err_t err = kafka_producer_send(p, &record, on_delivery, make_tag(since, n));
         if (err != KAFKA_OK)
-            tool_die("%s: %s", kafka_err_name(err), kafka_err_text(err));
+            tool_die("%s: %s", kafka_err_name(err), tool_error(err));
     }
 }
 

@@ -263,7 +263,7 @@ static void one_round(struct verifying *v)
     for (size_t i = 0; i < v->info->nodes_n && !tool_interrupted(); i++) {
         kafka_err_t err = ask(v, v->info->nodes[i].id, wait);
         if (err != KAFKA_OK && !tool_interrupted()) {
-            tool_log_error("asking broker %d: %s", v->info->nodes[i].id, kafka_err_text(err));
+            tool_log_error("asking broker %d: %s", v->info->nodes[i].id, tool_error(err));
             tool_sleep_ms(RETRY_MS);
         }
         wait = 0;

@@ -150,7 +150,7 @@ static void send_one(struct sending *s, int64_t i)
     s->sent++;
     kafka_err_t err = kafka_producer_send(s->producer, &record, on_delivery, r);
     if (err != KAFKA_OK) {
-        print_failure(r, err, kafka_err_text(err));
+        print_failure(r, err, tool_error(err));
         free(r);
     }
 }

@@ -25,11 +25,11 @@ void groups_error(struct groups *g, const char *fmt, ...)
 
 void groups_check(kafka_err_t err)
 {
-    char class[512];
+    char class[128];
     if (err == KAFKA_OK)
         return;
-    printf("\nError: Executing consumer group command failed due to %s\n",
-           groups_exception(err, class));
+    printf("\nError: Executing consumer group command failed due to %s: %s\n",
+           tool_java_exception(err, class), tool_error(err));
     exit(tool_finish(1));
 }
 

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_regex.h"
 
 bool topics_failed(kafka_err_t err, const char *message)
 {
-    const char *text = message && *message ? message : kafka_err_text(err);
+    const char *text = message && *message ? message : tool_error(err);
     printf("Error while executing topic command : %s\n", text);
     fflush(stdout);
     tool_log_error("%s: %s (kafka-topics)", kafka_err_name(err), text);
