@@ -2,6 +2,7 @@
 #include "protocol/compression.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "protocol/compression_private.h"
@@ -31,6 +32,18 @@ int codec_parse(struct str name, enum codec *out)
         return -EINVAL;
     *out = CODEC_NONE;
     return 0;
+}
+
+static pthread_mutex_t giant_turn = PTHREAD_MUTEX_INITIALIZER;
+
+void codec_giant_begin(void)
+{
+    pthread_mutex_lock(&giant_turn);
+}
+
+void codec_giant_end(void)
+{
+    pthread_mutex_unlock(&giant_turn);
 }
 
 size_t codec_cap(size_t compressed)

@@ -38,6 +38,13 @@ int codec_stream_open(enum codec c, int magic, const void *p, size_t n, size_t c
 ssize_t codec_stream_read(struct codec_stream *s, void *p, size_t n);
 void codec_stream_close(struct codec_stream *s); /* NULL is fine */
 
+/* Whoever decompresses whole batches for strangers does it up to CODEC_GIANT at first. A batch that
+ * has more in it waits for its turn: one of these at a time in the process, so that many bombs at
+ * once take no more memory than one. begin and end on one thread. @blocks */
+#define CODEC_GIANT ((size_t)64 << 20)
+void codec_giant_begin(void);
+void codec_giant_end(void);
+
 /* The cap for one batch of `compressed` bytes: min(1 GiB, max(64 MiB, 1100 x compressed)). */
 size_t codec_cap(size_t compressed);
 

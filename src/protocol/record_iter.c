@@ -23,6 +23,7 @@ static int decompress(struct record_iter *it, const uint8_t *p, size_t n, size_t
     int rc = codec_decompress((enum codec)b->codec, b->magic, p, n, cap, &it->body);
     if (rc == -EBADMSG)
         return malformed(it, "The compressed data is malformed");
+    it->too_large = rc == -EFBIG;
     if (rc == -EFBIG)
         return malformed(it, "The decompressed data is larger than allowed");
     if (rc)
@@ -172,9 +173,25 @@ int record_iter_init(struct record_iter *it, const struct batch *b, size_t cap)
     return b->magic == 2 ? init_v2(it, cap) : init_legacy(it, cap);
 }
 
+int record_iter_init_in_turn(struct record_iter *it, const struct batch *b)
+{
+    bool verify = it->verify_inner;
+    size_t cap = codec_cap(b->size);
+    int rc = record_iter_init(it, b, cap < CODEC_GIANT ? cap : CODEC_GIANT);
+    if (rc != -EBADMSG || !it->too_large || cap <= CODEC_GIANT)
+        return rc;
+    record_iter_fini(it);
+    codec_giant_begin();
+    *it = (struct record_iter){.verify_inner = verify, .giant = true};
+    return record_iter_init(it, b, cap);
+}
+
 void record_iter_fini(struct record_iter *it)
 {
     buf_free(&it->body);
+    if (it->giant)
+        codec_giant_end();
+    it->giant = false;
 }
 
 int record_iter_open(const struct batch *b, struct record_iter **out)

@@ -25,7 +25,7 @@ static int add_records(const struct batch *b, int64_t from_offset, struct batch_
 {
     struct record_iter it = {0};
     struct record r;
-    int rc = record_iter_init(&it, b, codec_cap(b->size));
+    int rc = record_iter_init_in_turn(&it, b);
     while (rc == 0 && (rc = record_iter_next(&it, &r)) > 0) {
         rc = 0;
         if (b->codec != CODEC_NONE || r.offset >= from_offset)

@@ -103,9 +103,25 @@ static int rewrite_records(struct record_check *c, const struct batch *b, enum c
     return rc;
 }
 
-/* The records of b, plain: in place, or decompressed into `body`. */
+static int decompress(const struct batch *b, size_t limit, struct buf *body, bool *giant)
+{
+    const uint8_t *p = b->p + BATCH_HEAD;
+    size_t n = b->size - BATCH_HEAD;
+    enum codec codec = (enum codec)b->codec;
+    int rc = codec_decompress(codec, 2, p, n, limit < CODEC_GIANT ? limit : CODEC_GIANT, body);
+    if (rc != -EFBIG || limit <= CODEC_GIANT)
+        return rc;
+    buf_free(body);
+    *giant = true;
+    codec_giant_begin();
+    return codec_decompress(codec, 2, p, n, limit, body);
+}
+
+/* The records of b, plain: in place, or decompressed into `body`. *giant: the turn of those was
+ * taken, and is to be given back when `body` is freed. */
 static enum kerr plain_records(struct record_check *c, const struct batch *b, enum codec target,
-                               struct buf *body, const uint8_t **p, const uint8_t **end)
+                               struct buf *body, bool *giant, const uint8_t **p,
+                               const uint8_t **end)
 {
     *p = b->p + BATCH_HEAD;
     *end = b->p + b->size;
@@ -114,7 +130,7 @@ static enum kerr plain_records(struct record_check *c, const struct batch *b, en
     size_t n = b->size - BATCH_HEAD, cap = codec_cap(n);
     size_t limit = (size_t)c->policy->max_message_bytes;
     bool limited = target == CODEC_NONE && limit < cap; /* what will be refused need not be made */
-    int rc = codec_decompress((enum codec)b->codec, 2, *p, n, limited ? limit : cap, body);
+    int rc = decompress(b, limited ? limit : cap, body, giant);
     if (rc == -EFBIG && limited)
         return fail_rc(c, -EMSGSIZE);
     if (rc == -ENOMEM)
@@ -133,7 +149,8 @@ enum kerr records_rebuild_v2(struct record_check *c, enum codec target)
     const struct batch *b = &c->out->batches[0].head;
     struct buf body = BUF_INIT;
     const uint8_t *p, *end;
-    enum kerr code = plain_records(c, b, target, &body, &p, &end);
+    bool giant = false;
+    enum kerr code = plain_records(c, b, target, &body, &giant, &p, &end);
     if (code == KERR_NONE)
         code = record_check_plain(c, b, p, end);
     if (code == KERR_NONE)
@@ -145,6 +162,8 @@ enum kerr records_rebuild_v2(struct record_check *c, enum codec target)
             code = fail_rc(c, rc);
     }
     buf_free(&body);
+    if (giant)
+        codec_giant_end();
     return code;
 }
 
@@ -155,7 +174,7 @@ static int take_entry(struct record_check *c, const struct batch *b, struct batc
                       int32_t *index, size_t limit, struct record_iter *it)
 {
     it->verify_inner = true;
-    int rc = record_iter_init(it, b, codec_cap(b->size));
+    int rc = record_iter_init_in_turn(it, b);
     struct record r;
     while (rc == 0 && (rc = record_iter_next(it, &r)) > 0) {
         c->flagged = r.log_append_time;
