@@ -134,6 +134,15 @@ void net_server_shed(struct net_server *s)
 
 /* ---- life ---- */
 
+/* For reactors that have none yet. */
+static void add_shards(struct net_server *s)
+{
+    for (int i = atomic_load(&s->shards_n); i < reactor_pool_size(s->pool); i++) {
+        shard_init(&s->shards[i], s, reactor_pool_at(s->pool, i));
+        atomic_store(&s->shards_n, i + 1);
+    }
+}
+
 int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
                    const struct conn_handler *handler, struct net_server **out)
 {
@@ -141,8 +150,7 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     struct net_server *s = calloc(1, sizeof(*s));
     if (!s)
         return -ENOMEM;
-    s->shards_n = reactor_pool_size(pool);
-    s->shards = calloc((size_t)s->shards_n, sizeof(*s->shards));
+    s->shards = calloc((size_t)reactor_pool_capacity(pool), sizeof(*s->shards));
     if (!s->shards) {
         free(s);
         return -ENOMEM;
@@ -159,10 +167,18 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     task_init(&s->close_all, on_close_all);
     task_init(&s->accept_resume, on_accept_resume);
     sem_init(&s->done, 0, 0);
-    for (int i = 0; i < s->shards_n; i++)
-        shard_init(&s->shards[i], s, reactor_pool_at(pool, i));
+    add_shards(s);
     *out = s;
     return 0;
+}
+
+int net_server_set_threads(struct net_server *s, int n)
+{
+    int err = reactor_pool_grow(s->pool, n);
+    add_shards(s);
+    if (!err)
+        reactor_pool_use(s->pool, n);
+    return err;
 }
 
 void net_server_ref(struct net_server *s)

@@ -1,5 +1,6 @@
 /* reactor.c - starting and ending the network threads. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,8 +20,12 @@ struct reactor {
     struct task begin, end;
 };
 
+enum { CAPACITY_LEAST = 64, CAPACITY_FACTOR = 4 };
+
 struct reactor_pool {
-    int n;
+    int cap;
+    atomic_int n;    /* run */
+    atomic_int used; /* by reactor_pool_next */
     atomic_uint next;
     struct reactor all[];
 };
@@ -71,18 +76,37 @@ static void reactor_stop(struct reactor *r)
 int reactor_pool_start(int n, struct reactor_pool **out)
 {
     *out = NULL;
-    struct reactor_pool *p = calloc(1, sizeof(*p) + (size_t)n * sizeof(struct reactor));
+    int cap = n <= CAPACITY_LEAST / CAPACITY_FACTOR ? CAPACITY_LEAST
+              : n <= INT_MAX / CAPACITY_FACTOR      ? n * CAPACITY_FACTOR
+                                                    : n;
+    struct reactor_pool *p = calloc(1, sizeof(*p) + (size_t)cap * sizeof(struct reactor));
     if (!p)
         return -ENOMEM;
-    for (p->n = 0; p->n < n; p->n++) {
-        int err = reactor_start(&p->all[p->n], p->n);
-        if (err) {
-            reactor_pool_stop(p);
-            return err;
-        }
+    p->cap = cap;
+    int err = reactor_pool_grow(p, n);
+    if (err) {
+        reactor_pool_stop(p);
+        return err;
     }
+    reactor_pool_use(p, n);
     *out = p;
     return 0;
+}
+
+int reactor_pool_grow(struct reactor_pool *p, int n)
+{
+    int err = n > p->cap ? -EAGAIN : 0;
+    for (int i = atomic_load(&p->n); i < n && !err; i++) {
+        err = reactor_start(&p->all[i], i);
+        if (!err)
+            atomic_store(&p->n, i + 1);
+    }
+    return err;
+}
+
+void reactor_pool_use(struct reactor_pool *p, int n)
+{
+    atomic_store(&p->used, n);
 }
 
 void reactor_pool_stop(struct reactor_pool *p)
@@ -94,7 +118,12 @@ void reactor_pool_stop(struct reactor_pool *p)
 
 int reactor_pool_size(const struct reactor_pool *p)
 {
-    return p->n;
+    return atomic_load(&p->n);
+}
+
+int reactor_pool_capacity(const struct reactor_pool *p)
+{
+    return p->cap;
 }
 
 struct reactor *reactor_pool_at(struct reactor_pool *p, int i)
@@ -104,7 +133,7 @@ struct reactor *reactor_pool_at(struct reactor_pool *p, int i)
 
 struct reactor *reactor_pool_next(struct reactor_pool *p)
 {
-    return &p->all[atomic_fetch_add(&p->next, 1) % (unsigned)p->n];
+    return &p->all[atomic_fetch_add(&p->next, 1) % (unsigned)atomic_load(&p->used)];
 }
 
 struct executor *reactor_executor(struct reactor *r)

@@ -164,6 +164,10 @@ int net_server_listen(struct net_server *s, const char *listener_name, const cha
 int net_server_unlisten(struct net_server *s, const char *listener_name);
 /* After all listeners, and again after more of them. @thread as net_server_listen */
 void net_server_accept(struct net_server *s);
+/* Connections are dealt out to so many threads of the pool from now on, which are made if there are
+ * too few; those on others stay where they are. 0 or -errno (then as before). @thread as
+ * net_server_listen */
+int net_server_set_threads(struct net_server *s, int n);
 /* Could the address be bound now? 0 or -errno. @blocks @thread any */
 int net_can_listen(const char *host, int port);
 /* Takes the place of the limits of net_server_new and of earlier calls; listeners made later have

@@ -67,13 +67,13 @@ struct net_server {
 
     /* the owner's */
     bool stopped;
-    int64_t grace_ms;      /* set before the shards are told to stop */
-    sem_t done;            /* listeners closed; each shard drained */
-    struct task close_all; /* posted once */
-    int listeners_open;    /* reactor 0's: handles not yet closed */
-    bool ended;            /* reactor 0's: there will be no more listeners */
-    int shards_n;
-    struct net_shard *shards;
+    int64_t grace_ms;         /* set before the shards are told to stop */
+    sem_t done;               /* listeners closed; each shard drained */
+    struct task close_all;    /* posted once */
+    int listeners_open;       /* reactor 0's: handles not yet closed */
+    bool ended;               /* reactor 0's: there will be no more listeners */
+    atomic_int shards_n;      /* grows */
+    struct net_shard *shards; /* of the pool's capacity */
 };
 
 void net_server_ref(struct net_server *s);

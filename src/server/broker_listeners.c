@@ -188,7 +188,8 @@ static int make_network(struct broker *b, const struct config *c)
 {
     struct net_limits limits = conn_limits_fixed(c);
     b->conn_handler = (struct conn_handler){.request = on_request, .arg = b};
-    int rc = reactor_pool_start((int)config_int(c, "num.network.threads"), &b->reactors);
+    b->network_threads = (int)config_int(c, "num.network.threads");
+    int rc = reactor_pool_start(b->network_threads, &b->reactors);
     return rc ? rc : net_server_new(b->reactors, &limits, &b->conn_handler, &b->net);
 }
 
@@ -269,9 +270,21 @@ static int register_again(struct broker *b, const struct config *c)
     return rc;
 }
 
+static void set_threads(struct broker *b, const struct config *c)
+{
+    int n = (int)config_int(c, "num.network.threads");
+    int rc = n == b->network_threads ? 0 : net_server_set_threads(b->net, n);
+    if (rc)
+        say_error(component, "num.network.threads=%d: %s; there are %d", n, strerror(-rc),
+                  b->network_threads);
+    else
+        b->network_threads = n;
+}
+
 static int apply(struct broker *b, const struct config *c)
 {
     const struct listener_config *failed;
+    set_threads(b, c);
     int before = b->bound_n;
     close_unwanted(b, c);
     before = b->bound_n < before ? b->bound_n : before;

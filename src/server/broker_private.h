@@ -74,6 +74,7 @@ struct broker {
     struct bound_listener *bound; /* broker_listeners.c */
     int bound_n;
     bool listening;          /* clients are let in */
+    int network_threads;     /* that get new connections */
     uint64_t endpoints_told; /* what was registered, as a hash */
 
     pthread_mutex_t lock;

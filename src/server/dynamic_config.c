@@ -92,14 +92,8 @@ static bool is_cluster_wide_listener_key(const char *name)
     return among(name, names);
 }
 
-/* What this version changes at a start only. */
-static bool is_fixed_here(const char *name)
-{
-    return strcmp(name, "num.network.threads") == 0;
-}
-
 /* In order of being told; a key that fits several is told of the first. */
-enum fault { FIXED, NEEDS_LISTENER, ONE_BROKER, PASSWORD, NOT_YET, FAULTS, SOUND = FAULTS };
+enum fault { FIXED, NEEDS_LISTENER, ONE_BROKER, PASSWORD, FAULTS, SOUND = FAULTS };
 
 static const char *const fault_texts[FAULTS] = {
     [FIXED] = "Cannot update these configs dynamically",
@@ -108,7 +102,6 @@ static const char *const fault_texts[FAULTS] = {
     [ONE_BROKER] =
         "Cannot update these configs at default cluster level, broker id must be specified",
     [PASSWORD] = "Passwords cannot be stored in this version, give them in the file",
-    [NOT_YET] = "These configs are changed by a restart in this version",
 };
 
 static enum fault fault_of(enum config_layer layer, const char *key)
@@ -127,7 +120,7 @@ static enum fault fault_of(enum config_layer layer, const char *key)
         return ONE_BROKER;
     if (row->type == CONFIG_PASSWORD)
         return PASSWORD;
-    return is_fixed_here(row->name) ? NOT_YET : SOUND;
+    return SOUND;
 }
 
 static char *value_problem(const char *key, const char *value)

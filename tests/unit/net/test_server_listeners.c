@@ -147,6 +147,60 @@ static void limits_go_with_the_name(void **state)
     server_end(st);
 }
 
+static void note_thread(void *arg, struct net_request *r)
+{
+    struct server_test *st = arg;
+    pthread_mutex_lock(&st->lock);
+    char name[16] = "", line[32];
+    pthread_getname_np(pthread_self(), name, sizeof(name));
+    snprintf(line, sizeof(line), "[%s]", name);
+    if (!strstr(st->log, line))
+        strcat(st->log, line);
+    pthread_mutex_unlock(&st->lock);
+    on_test_request(arg, r);
+}
+
+static void serve_some(struct server_test *st)
+{
+    for (int i = 0; i < 24; i++) {
+        int fd = client_connect(st);
+        client_round_trip(fd, "e");
+        close(fd);
+    }
+}
+
+/* New connections are dealt out to more threads, then to fewer; old ones stay. */
+static void threads_come_and_rest(void **state)
+{
+    struct server_test *st = server_new();
+    st->handler.request = note_thread;
+    server_begin(st, 2);
+    int old[6];
+    for (int i = 0; i < 2; i++)
+        old[i] = client_connect(st);
+    serve_some(st);
+    assert_null(strstr(st->log, "[net-2]"));
+    assert_int_equal(net_server_set_threads(st->server, 4), 0);
+    for (int i = 2; i < 6; i++)
+        old[i] = client_connect(st);
+    serve_some(st);
+    assert_non_null(strstr(st->log, "[net-2]"));
+    assert_non_null(strstr(st->log, "[net-3]"));
+    assert_int_equal(net_server_set_threads(st->server, 1), 0);
+    serve_some(st);
+    st->log[0] = 0;
+    serve_some(st);
+    assert_string_equal(st->log, "[net-0]");
+    for (int i = 0; i < 6; i++) { /* wherever they are */
+        client_round_trip(old[i], "e still");
+        close(old[i]);
+    }
+    assert_int_equal(net_server_set_threads(st->server, 3), 0);
+    assert_int_equal(net_server_set_threads(st->server, 1 << 20), -EAGAIN);
+    serve_some(st);
+    server_end(st);
+}
+
 struct churn {
     struct server_test *st;
     int port;
@@ -179,6 +233,7 @@ static void coming_and_going(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&t[i], NULL, connect_all_the_time, &c), 0);
     for (int i = 0; i < 200; i++) {
+        assert_int_equal(net_server_set_threads(st->server, 1 + i % 5), 0);
         assert_int_equal(net_server_unlisten(st->server, "B"), 0);
         assert_int_equal(add(st, "B", c.port), c.port);
     }
@@ -195,4 +250,5 @@ static void coming_and_going(void **state)
 UNIT_MAIN(unit_test(one_that_is_added_serves),
           unit_test(one_that_is_removed_ends_its_connections_only),
           unit_test(requests_in_work_are_answered), unit_test(idleness_goes_on),
-          unit_test(limits_go_with_the_name), unit_test(coming_and_going))
+          unit_test(limits_go_with_the_name), unit_test(threads_come_and_rest),
+          unit_test(coming_and_going))
