@@ -104,41 +104,6 @@ class Replication(unittest.TestCase):
             self.assertIn(b"y", [v for _, v in c.log_of("t", 0)])
 
 
-class Levels(unittest.TestCase):
-    """Brokers of older levels, and of several at once, as in a rolling upgrade."""
-
-    def lives(self, levels):
-        with Cluster(3, each=lambda i: {"inter.broker.protocol.version": levels[i - 1]}) as c:
-            c.create_topic("t", partitions=3)
-            with History(c, "t", 3) as h:
-                h.grow(100)
-                for dead in (c.leader("t", 0), c.controller):
-                    c.broker(dead).kill()
-                    for p in range(3):
-                        c.wait_state("t", p, lambda s: s["leader"] in c.running() and dead not in s["isr"])
-                    h.grow(100)
-                    c.broker(dead).start()
-                    c.wait_isr("t", 3, 3)
-                h.grow(100)
-            h.check()
-            h.check_copies()
-            with c.zk.client() as z:
-                self.assertEqual("topic_id" in z.json("/brokers/topics/t"), min(levels) >= "2.8")
-                until("notices are gone", lambda: z.children("/isr_change_notification") == [])
-
-    def test_2_3(self):
-        self.lives(["2.3", "2.3", "2.3"])
-
-    def test_2_7(self):
-        self.lives(["2.7-IV1"] * 3)
-
-    def test_2_8(self):
-        self.lives(["2.8"] * 3)
-
-    def test_mixed(self):
-        self.lives(["2.3", "2.7", "3.9"])
-
-
 class Nearest(unittest.TestCase):
     def test_consumers_are_sent_to_the_replica_in_their_rack(self):
         racks = {1: "a", 2: "b", 3: "c"}
