@@ -156,6 +156,7 @@ void fetchers_follow(struct fetchers *fs, struct partition *p, int32_t source, s
         p->fetched_by = to;
         to->parts++;
     }
+    p->fetched_id = id;
     if (to && fetcher_follow(to->fetcher, p, leader_epoch, id))
         say_error("ReplicaFetchers", "no memory to follow %s-%d", p->topic, (int)p->number);
     pthread_mutex_unlock(&fs->lock);
@@ -164,6 +165,7 @@ void fetchers_follow(struct fetchers *fs, struct partition *p, int32_t source, s
 void fetchers_set_id(struct fetchers *fs, struct partition *p, int32_t leader_epoch, struct uuid id)
 {
     pthread_mutex_lock(&fs->lock);
+    p->fetched_id = id;
     if (p->fetched_by && p->fetched_by->fetcher)
         fetcher_follow(p->fetched_by->fetcher, p, leader_epoch, id);
     pthread_mutex_unlock(&fs->lock);

@@ -77,6 +77,7 @@ struct partition {
     enum isr_state isr_state;
     uint64_t isr_change;               /* counts the changes that were proposed */
     struct source_fetcher *fetched_by; /* fetchers.c's, under its lock; NULL: by none */
+    struct uuid fetched_id;            /* the same; zero: by name */
     struct remote_replica *remotes;    /* the array is under `lock`, what it says under marks */
     int32_t remotes_n;
 

@@ -27,7 +27,10 @@ static bool is_alive(struct replica_manager *m, int32_t broker)
 }
 
 /* A follower's records come from its leader from now on. */
-static void fetch_from(struct replica_manager *m, struct partition *p, const struct leadership *l)
+/* By the id of the request: a controller that sends none tells leaders of none either, whatever the
+ * log here may know. */
+static void fetch_from(struct replica_manager *m, struct partition *p, const struct leadership *l,
+                       struct uuid id)
 {
     if (!m->o.fetchers || atomic_load(&p->role) != PARTITION_FOLLOWER ||
         atomic_load(&p->leader_epoch) != l->leader_epoch)
@@ -35,8 +38,7 @@ static void fetch_from(struct replica_manager *m, struct partition *p, const str
     const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
     const struct endpoint *e = replica_manager_endpoint(m, metadata_broker(s, l->leader));
     if (e) {
-        fetchers_follow(m->o.fetchers, p, l->leader, e->host, e->port, l->leader_epoch,
-                        l->topic_id);
+        fetchers_follow(m->o.fetchers, p, l->leader, e->host, e->port, l->leader_epoch, id);
     } else {
         fetchers_unfollow(m->o.fetchers, p);
         say_error("ReplicaManager", "%s-%d: its leader, broker %d, has no listener %.*s", p->topic,
@@ -93,7 +95,7 @@ static enum kerr take_role(struct replica_manager *m, struct partition *p, const
             e = partition_make_leader(p, &l, log);
         } else if (is_alive(m, s->leader)) {
             e = partition_make_follower(p, &l, log);
-            fetch_from(m, p, &l);
+            fetch_from(m, p, &l, id);
         }
         /* else: the log is there, so that its high watermark stays in the checkpoint; a later
          * request will tell of a leader that lives */
@@ -290,10 +292,9 @@ void replica_manager_become(struct replica_manager *m, int version,
 static void fetch_anew(void *arg, struct partition *p)
 {
     struct leadership l = {.leader = atomic_load(&p->leader_id),
-                           .leader_epoch = atomic_load(&p->leader_epoch),
-                           .topic_id = partition_topic_id(p)};
+                           .leader_epoch = atomic_load(&p->leader_epoch)};
     if (atomic_load(&p->role) == PARTITION_FOLLOWER && p->fetched_by)
-        fetch_from(arg, p, &l);
+        fetch_from(arg, p, &l, p->fetched_id);
 }
 
 void replica_manager_set_fetchers(struct replica_manager *m, int per_source)

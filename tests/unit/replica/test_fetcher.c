@@ -331,6 +331,31 @@ static void ids_are_used_when_all_have_one(void **state)
     sim_net_close(&net);
 }
 
+/* A controller of an old level knows no ids, nor does the leader then: what the log knows is of no
+ * use, in a new epoch as in the same. */
+static void without_an_id_in_the_order_it_goes_by_name(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_drain(&net);
+    assert_int_equal(node(1)->last_version, 17);
+    for (int32_t epoch = 1; epoch <= 2; epoch++) {
+        bench_metadata_ids(&node(1)->b, "t", 0);
+        sim_net_lead(&net, 0, 1, epoch, epoch, 0);
+        sim_net_append(&net, 1, 0, 3);
+        sim_net_advance(&net, 100);
+        assert_int_equal(node(1)->last_version, 12);
+        assert_int_equal(sim_net_end(&net, 2, 0), 3 + 3 * epoch);
+    }
+    replica_manager_set_fetchers(node(2)->b.m, 3);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 600);
+    assert_int_equal(node(1)->last_version, 12);
+    assert_int_equal(sim_net_end(&net, 2, 0), 12);
+    sim_net_close(&net);
+}
+
 /* The leader is back at another port, and leads in the same epoch. */
 static void a_broker_that_moved_is_found(void **state)
 {
@@ -491,6 +516,7 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(sessions_start_again_after_errors),
           unit_test(a_session_is_told_only_what_changed), unit_test(ids_are_used_when_all_have_one),
           unit_test(a_new_partition_does_not_wait), unit_test(a_broker_that_moved_is_found),
+          unit_test(without_an_id_in_the_order_it_goes_by_name),
           unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_held_back_replica_fetches_when_it_may),
