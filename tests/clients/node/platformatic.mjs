@@ -211,11 +211,13 @@ async function member(broker, args) {
     autocommit: args.autocommit === 'true' ? 100 : false });
   // Not at the join: until the stream has looked where to go on it may read twice, and a fetch that is on its way then
   // still brings what is not its own any more.
-  let fetches = 0;
-  stream.on('offsets', () => { fetches = 2; });
+  let last = '', fetches = 0;
+  stream.on('offsets', () => { fetches = 0; });
   stream.on('fetch', () => {
-    if (fetches > 0 && --fetches === 0)
-      assigned((consumer.assignments ?? []).flatMap(x => x.partitions.map(p => [x.topic, p])));
+    const parts = (consumer.assignments ?? []).flatMap(x => x.partitions.map(p => [x.topic, p]));
+    if (String(parts) !== last) fetches = 0;
+    last = String(parts);
+    if (++fetches === 2) assigned(parts);
   });
   stream.on('data', m => {
     say(`RECORD ${m.topic} ${m.partition} ${m.offset} ${text(m.value)}`);
