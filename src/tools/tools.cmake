@@ -1,12 +1,14 @@
 # One executable per tool: src/tools/<name>.c -> bin/<name> and the link bin/<name>.sh. Files that begin with
 # tool_ are shared by the tools. Tools without .c are shell scripts.
-file(GLOB tool_mains CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/kafka-*.c)
+file(GLOB tool_mains CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/kafka-*.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/tools/zookeeper-*.c)
 file(GLOB tool_shared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/tool_*.c)
 set(tool_scripts kafka-server-start kafka-server-stop)
 set(tool_names ${tool_scripts})
 
-# log: kafka-dump-log reads a log's files with the code that writes them.
-room(tools SOURCES ${tool_shared} DEPENDS client log net protocol base LIBRARIES PkgConfig::jansson)
+# log: kafka-dump-log reads a log's files with the code that writes them. metadata: tools that speak to ZooKeeper.
+room(tools SOURCES ${tool_shared} DEPENDS client log metadata net protocol base
+  LIBRARIES PkgConfig::jansson zookeeper_lib)
 foreach(main ${tool_mains})
   get_filename_component(name ${main} NAME_WE)
   list(APPEND tool_names ${name})
