@@ -684,7 +684,7 @@ int zookeeper_store_open(const struct zookeeper_options *o, struct store **out, 
         return rc;
     }
     rc = wait_for_server(s, o->connect, err, err_n);
-    if (!rc)
+    if (!rc && !o->make_nothing)
         rc = make_chroot(s, err, err_n);
     if (rc)
         store_close(&s->store);

@@ -22,6 +22,7 @@ struct zookeeper_options {
     int max_in_flight;         /* requests under way at once */
     bool protect;              /* zookeeper.set.acl: needs `digest` */
     const char *digest;        /* "user:password", or NULL: nobody */
+    bool make_nothing;         /* the chroot is not made; without it there are no nodes */
 };
 
 /* Connects and makes the chroot. 0, or -errno with one line in err. The options are copied. @blocks

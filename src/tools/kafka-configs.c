@@ -8,6 +8,7 @@
 #include "tools/tool_configs.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_zk_brokers.h"
 
 #define ROW(field, flag, how, value, text, ...) \
     TOOL_ROW(struct configs_args, field, flag, how, value, text, __VA_ARGS__)
@@ -19,7 +20,8 @@ static const struct tool_option options[] = {
         "REQUIRED: The brokers to connect to, host:port[,host:port...]."),
     ROW(controller, "bootstrap-controller", TOOL_TEXT, "String: controller to connect to",
         "Of KRaft: there are no controllers apart from brokers here."),
-    ROW(zookeeper, "zookeeper", TOOL_TEXT, "String: urls", "Of 2.x: use --bootstrap-server."),
+    ROW(zookeeper, "zookeeper", TOOL_TEXT, "String: urls",
+        "Of 2.x: a ZooKeeper, whose brokers are asked."),
     ROW(zk_tls, "zk-tls-config-file", TOOL_TEXT, "String: file", "Of 2.x: with --zookeeper only."),
     ROW(command_config, "command-config", TOOL_TEXT, "String: command config property file",
         "Property file with settings for the admin client."),
@@ -91,7 +93,6 @@ static void check_args(const struct configs_args *a)
 {
     static const char *const changes[] = {"add-config", "add-config-file", "delete-config", NULL};
     static const char *const file[] = {"add-config-file", NULL}, *const alter[] = {"alter", NULL};
-    tool_refuse_zookeeper(&tool, a->zookeeper);
     if (a->alter + a->describe != 1)
         tool_usage_error(&tool, "Command must include exactly one action: --describe, --alter");
     if (a->controller)
@@ -99,7 +100,9 @@ static void check_args(const struct configs_args *a)
                          "--bootstrap-controller %s: there are no controllers apart from "
                          "brokers here, give --bootstrap-server",
                          a->controller);
-    if (!a->bootstrap)
+    if (a->bootstrap && a->zookeeper)
+        tool_usage_error(&tool, "Only one of --bootstrap-server or --zookeeper can be specified");
+    if (!a->bootstrap && !a->zookeeper)
         tool_usage_error(&tool, "One of the required --bootstrap-server, --bootstrap-controller or "
                                 "--zookeeper arguments must be specified");
     tool_excludes(&tool, a, "add-config", file);
@@ -121,7 +124,13 @@ int main(int argc, char **argv)
     configs_entities_of(&tool, &a, argc, argv, &c.entities);
     kafka_conf_t *conf = tool_conf_new();
     tool_conf_load(conf, a.command_config);
-    tool_conf_servers(&tool, conf, a.bootstrap, NULL);
+    if (a.zookeeper)
+        puts(
+            "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+            "Use --bootstrap-server instead to specify a broker to connect to.");
+    char *found = a.zookeeper ? tool_zk_brokers(a.zookeeper) : NULL;
+    tool_conf_servers(&tool, conf, found ? found : a.bootstrap, NULL);
+    free(found);
     c.admin = tool_admin(conf);
     c.timeout_ms = tool_api_timeout(conf);
     if (a.alter)

@@ -8,6 +8,7 @@
 #include "tools/tool_io.h"
 #include "tools/tool_regex.h"
 #include "tools/tool_topics.h"
+#include "tools/tool_zk_brokers.h"
 
 #define ROW(field, flag, how, value, text, ...) \
     TOOL_ROW(struct topics_args, field, flag, how, value, text, __VA_ARGS__)
@@ -39,9 +40,10 @@ static const struct tool_option options[] = {
     ROW(assignment, "replica-assignment", TOOL_TEXT, "String: broker_id_for_part1_replica1:...",
         "Manual assignment of partitions to brokers: 1:2,2:3."),
     ROW(config, "config", TOOL_TEXTS, "String: name=value",
-        "A setting of the topic being created. May be repeated."),
+        "A setting of the topic being created (with --zookeeper: or altered). May be repeated."),
     ROW(delete_config, "delete-config", TOOL_TEXTS, "String: name",
-        "Not supported together with --bootstrap-server: use kafka-configs."),
+        "With --alter and --zookeeper: a setting to be removed. With --bootstrap-server use "
+        "kafka-configs."),
     ROW(if_not_exists, "if-not-exists", TOOL_FLAG, NULL,
         "With --create: a topic that exists already is no error."),
     ROW(if_exists, "if-exists", TOOL_FLAG, NULL,
@@ -61,7 +63,8 @@ static const struct tool_option options[] = {
     ROW(page, "partition-size-limit-per-response", TOOL_INT, "Integer: maximum partition size",
         "The maximum number of partitions in one answer.", .fallback = "2000", .min = 1,
         .max = INT32_MAX),
-    ROW(zookeeper, "zookeeper", TOOL_TEXT, "String: hosts", "Of 2.x: use --bootstrap-server."),
+    ROW(zookeeper, "zookeeper", TOOL_TEXT, "String: hosts",
+        "Of 2.x: a ZooKeeper (hosts, and a folder behind them), whose brokers are asked."),
     ROW(force, "force", TOOL_FLAG, NULL, "Of 2.x: no effect."),
     ROW(disable_rack_aware, "disable-rack-aware", TOOL_FLAG, NULL, "Of 2.x: no effect."),
 };
@@ -93,21 +96,37 @@ static void check_filters(const struct topics_args *a)
     tool_excludes(&tool, a, "topics-with-overrides", filters);
 }
 
+/* Tools of 2.3 had no defaults of the brokers. */
+static void require_counts(const struct topics_args *a)
+{
+    if (a->partitions == TOOL_NOT_GIVEN)
+        tool_usage_error(&tool, "Missing required argument \"[partitions]\"");
+    if (a->replication == TOOL_NOT_GIVEN)
+        tool_usage_error(&tool, "Missing required argument \"[replication-factor]\"");
+}
+
+static bool changes_settings(const struct topics_args *a)
+{
+    return a->zookeeper && (a->config.n || a->delete_config.n);
+}
+
 static void check_args(const struct topics_args *a)
 {
     static const char *const by_count[] = {"partitions", "replication-factor", NULL};
-    tool_refuse_zookeeper(&tool, a->zookeeper);
     if (a->list + a->describe + a->create + a->alter + a->delete != 1)
         tool_usage_error(&tool, "Command must include exactly one action: --list, --describe, "
                                 "--create, --alter or --delete");
-    if (!a->bootstrap)
+    if (a->bootstrap && a->zookeeper)
+        tool_usage_error(&tool, "Only one of --bootstrap-server or --zookeeper must be specified");
+    if (!a->bootstrap && !a->zookeeper)
         tool_die("--bootstrap-server must be specified");
     if (!a->topic && !a->list && !a->describe)
         tool_usage_error(&tool, "Missing required argument \"[topic]\"");
-    if (a->delete_config.n)
+    if (a->delete_config.n && !a->zookeeper)
         tool_usage_error(&tool, "Option \"[delete-config]\" can't be used with option "
                                 "\"[bootstrap-server]\" (the kafka-configs tool changes settings)");
-    allow_only_with(a, "config", a->create);
+    allow_only_with(a, "config", a->create || (a->alter && a->zookeeper));
+    allow_only_with(a, "delete-config", a->alter);
     allow_only_with(a, "partitions", a->create || a->alter);
     allow_only_with(a, "replication-factor", a->create);
     allow_only_with(a, "replica-assignment", a->create || a->alter);
@@ -116,8 +135,10 @@ static void check_args(const struct topics_args *a)
     allow_only_with(a, "exclude-internal", a->list || a->describe);
     if (a->create)
         tool_excludes(&tool, a, "replica-assignment", by_count);
-    if (a->alter && a->partitions == TOOL_NOT_GIVEN)
+    if (a->alter && a->partitions == TOOL_NOT_GIVEN && !changes_settings(a))
         tool_usage_error(&tool, "Missing required argument \"[partitions]\"");
+    if (a->zookeeper && a->create && !a->assignment)
+        require_counts(a);
     if (a->describe && a->if_exists && !a->topic && !a->topic_id)
         tool_usage_error(&tool, "Option \"[if-exists]\" needs --topic or --topic-id");
     check_filters(a);
@@ -175,7 +196,48 @@ static bool delete_one(struct topics *t, const struct topics_args *a, const char
     char message[512] = "";
     kafka_err_t err =
         kafka_admin_delete_topic(t->admin, name, t->timeout_ms, message, sizeof message);
-    return err == KAFKA_OK || topics_failed(err, message);
+    if (err != KAFKA_OK)
+        return topics_failed(err, message);
+    if (a->zookeeper)
+        printf("Topic %s is marked for deletion.\n"
+               "Note: This will have no impact if delete.topic.enable is not set to true.\n",
+               name);
+    return true;
+}
+
+/* --alter of 2.x with --config and --delete-config. */
+static bool change_settings(struct topics *t, const struct topics_args *a, const char *name)
+{
+    size_t n = a->config.n + a->delete_config.n;
+    kafka_config_op_t *ops = calloc(n + 1, sizeof *ops);
+    char message[512] = "";
+    if (!ops)
+        tool_die("out of memory");
+    puts("WARNING: Altering topic configuration from this script has been deprecated and may be "
+         "removed in future releases.\n"
+         "         Going forward, please use kafka-configs.sh for this functionality");
+    for (size_t i = 0; i < n; i++) {
+        bool set = i < a->config.n;
+        const char *value = NULL;
+        const char *text = set ? a->config.v[i] : a->delete_config.v[i - a->config.n];
+        size_t len = set ? tool_pair(text, &value) : strlen(text);
+        if (set && (len == 0 || text[len] != '='))
+            tool_die("Invalid topic config: %s: all configs to be added must be in the format "
+                     "\"key=val\"",
+                     text);
+        ops[i] = (kafka_config_op_t){.op = set ? KAFKA_CONFIG_SET : KAFKA_CONFIG_DELETE,
+                                     .name = strndup(text, len),
+                                     .value = value};
+    }
+    kafka_err_t err = kafka_admin_alter_configs(t->admin, KAFKA_RESOURCE_TOPIC, name, ops, n,
+                                                t->timeout_ms, message, sizeof message);
+    for (size_t i = 0; i < n; i++)
+        free((char *)ops[i].name);
+    free(ops);
+    if (err != KAFKA_OK)
+        return topics_failed(err, message);
+    printf("Updated config for topic %s.\n", name);
+    return true;
 }
 
 static bool alter_one(struct topics *t, const struct topics_args *a,
@@ -183,6 +245,13 @@ static bool alter_one(struct topics *t, const struct topics_args *a,
 {
     struct topics_assignment assignment;
     char message[512] = "";
+    if (changes_settings(a) && !change_settings(t, a, topic->name))
+        return false;
+    if (a->partitions == TOOL_NOT_GIVEN)
+        return true;
+    if (a->zookeeper)
+        puts("WARNING: If partitions are increased for a topic that has a key, the partition logic "
+             "or ordering of the messages will be affected");
     topics_assignment_parse(&tool, a->assignment, &assignment);
     /* The list covers the partitions that are there already, too. */
     size_t skip = topic->partitions_n < assignment.n ? topic->partitions_n : assignment.n;
@@ -190,7 +259,11 @@ static bool alter_one(struct topics *t, const struct topics_args *a,
                                                     assignment.rows + skip, assignment.n - skip,
                                                     t->timeout_ms, message, sizeof message);
     topics_assignment_free(&assignment);
-    return err == KAFKA_OK || topics_failed(err, message);
+    if (err != KAFKA_OK)
+        return topics_failed(err, message);
+    if (a->zookeeper)
+        puts("Adding partitions succeeded!");
+    return true;
 }
 
 static bool run(struct topics *t, const struct topics_args *a)
@@ -217,7 +290,9 @@ int main(int argc, char **argv)
     check_args(&a);
     kafka_conf_t *conf = tool_conf_new();
     tool_conf_load(conf, a.command_config);
-    tool_conf_servers(&tool, conf, a.bootstrap, NULL);
+    char *found = a.zookeeper ? tool_zk_brokers(a.zookeeper) : NULL;
+    tool_conf_servers(&tool, conf, found ? found : a.bootstrap, NULL);
+    free(found);
     struct topics t = {.admin = tool_admin(conf), .timeout_ms = tool_api_timeout(conf)};
     bool ok = run(&t, &a);
     free(t.chosen);

@@ -98,15 +98,6 @@ void tool_conf_servers(const struct tool *tool, kafka_conf_t *conf, const char *
     tool_conf_set(conf, "bootstrap.servers", servers);
 }
 
-void tool_refuse_zookeeper(const struct tool *tool, const char *zookeeper)
-{
-    if (zookeeper)
-        tool_usage_error(tool,
-                         "--zookeeper %s: the brokers are asked, not ZooKeeper: give "
-                         "--bootstrap-server host:port instead",
-                         zookeeper);
-}
-
 kafka_admin_t *tool_admin(const kafka_conf_t *conf)
 {
     char err[LINE] = "out of memory";

@@ -22,8 +22,6 @@ void tool_conf_pairs(kafka_conf_t *conf, const struct tool_texts *pairs);
 /* bootstrap.servers from --bootstrap-server or else --broker-list; each entry needs a port. */
 void tool_conf_servers(const struct tool *tool, kafka_conf_t *conf, const char *bootstrap_server,
                        const char *broker_list);
-/* The flag --zookeeper of 2.x: nothing that these tools could ask. Ends the process if given. */
-void tool_refuse_zookeeper(const struct tool *tool, const char *zookeeper);
 
 /* Splits "key=value": *value points behind the `=`, or at the end when there is none. The key's
  * length, 0 when there is no key. */

@@ -61,7 +61,17 @@ static void print_header(const kafka_topic_info_t *topic, const kafka_config_ent
     putchar('\n');
 }
 
-static void print_partition(const kafka_topic_info_t *topic, const kafka_partition_info_t *p)
+/* As the tool of 2.3 has it. */
+static void print_old_header(const kafka_topic_info_t *topic, const kafka_config_entries_t *configs)
+{
+    printf("Topic:%s\tPartitionCount:%zu\tReplicationFactor:%zu\tConfigs:", topic->name,
+           topic->partitions_n, topic->partitions_n ? topic->partitions[0].replicas_n : 0);
+    print_configs(configs);
+    putchar('\n');
+}
+
+static void print_partition(const kafka_topic_info_t *topic, const kafka_partition_info_t *p,
+                            bool old_form)
 {
     printf("\tTopic: %s\tPartition: %d", topic->name, p->partition);
     if (p->leader >= 0)
@@ -70,7 +80,7 @@ static void print_partition(const kafka_topic_info_t *topic, const kafka_partiti
         printf("\tLeader: none");
     print_ids("Replicas", p->replicas, p->replicas_n);
     print_ids("Isr", p->isr, p->isr_n);
-    printf("\tElr: N/A\tLastKnownElr: N/A\n");
+    puts(old_form ? "" : "\tElr: N/A\tLastKnownElr: N/A");
 }
 
 static bool is_alive(const kafka_cluster_info_t *info, int32_t broker)
@@ -112,10 +122,10 @@ static bool describe_one(struct topics *t, const struct topics_args *a,
     const kafka_config_entries_t *configs = asked ? asked : &none;
     size_t least = min_isr(configs);
     if (header && (!a->overrides || has_overrides(configs)))
-        print_header(topic, configs);
+        (a->zookeeper ? print_old_header : print_header)(topic, configs);
     for (size_t i = 0; !a->overrides && i < topic->partitions_n; i++)
         if (passes(t->info, a, &topic->partitions[i], least))
-            print_partition(topic, &topic->partitions[i]);
+            print_partition(topic, &topic->partitions[i], a->zookeeper != NULL);
     kafka_config_entries_free(asked);
     return true;
 }

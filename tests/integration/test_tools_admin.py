@@ -123,8 +123,7 @@ class ConfigsTest(ToolTest):
                      ["--alter", "--entity-type", "topics", "--entity-default", "--add-config", "a=1"],
                      ["--alter", "--topic", "t", "--add-config", "a=1", "--add-config-file", "f"]):
             self.assert_usage(self.configs(*args, status=1), ".")
-        self.assert_usage(self.configs("--zookeeper", "h:1", "--describe", "--topic", "t", server=False, status=1),
-                          "zookeeper")
+        self.assert_usage(self.configs("--zookeeper", "h:1", "--describe", "--topic", "t", status=1), "Only one of")
 
 
 class RecordsTest(ToolTest):

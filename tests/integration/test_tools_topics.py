@@ -109,7 +109,8 @@ class TopicsTest(ToolTest):
                 (["--describe", "--if-exists"], "if-exists"),
                 (["--describe", "--topics-with-overrides", "--unavailable-partitions"], "topics-with-overrides")]:
             self.assert_usage(run_tool("kafka-topics", "--bootstrap-server", self.broker.address, *args), message)
-        self.assert_usage(run_tool("kafka-topics", "--zookeeper", "localhost:2181", "--list"), "--bootstrap-server")
+        self.assert_usage(run_tool("kafka-topics", "--zookeeper", "h:1", "--bootstrap-server", "h:2", "--list"),
+                          "Only one of")
         self.assert_usage(run_tool("kafka-topics"), "create, delete, describe, or change a topic")
         r = run_tool("kafka-topics", "--list")
         self.assertEqual((r.status, r.err), (1, "--bootstrap-server must be specified\n"))

@@ -95,6 +95,59 @@ class Shell(unittest.TestCase):
         self.assertIn("zookeeper.connect=no:port:here/x/", err)
 
 
+class OldFlags(unittest.TestCase):
+    """--zookeeper of the tools of 2.x: brokers are found through it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.zk = zookeeper.ZooKeeper()
+        cls.at = cls.zk.connect + "/old"
+        cls.zk.broker(1, connect=cls.at)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.zk.close()
+
+    def tool(self, name, *args, status=0, at=None):
+        got, out, err = run([program(name), "--zookeeper", at or self.at] + list(args), deadline=60)
+        self.assertEqual(got, status, out + err)
+        return out if status == 0 else out + err
+
+    def test_topics(self):
+        self.assertEqual(self.tool("kafka-topics", "--create", "--topic", "t", "--partitions", "1",
+                                   "--replication-factor", "1"), "Created topic t.\n")
+        self.assertEqual(self.tool("kafka-topics", "--list"), "t\n")
+        self.assertEqual(self.tool("kafka-topics", "--describe", "--topic", "t"),
+                         "Topic:t\tPartitionCount:1\tReplicationFactor:1\tConfigs:\n"
+                         "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n")
+        out = self.tool("kafka-topics", "--alter", "--topic", "t", "--partitions", "2", "--config", "retention.ms=5000")
+        self.assertRegex(out, r"^WARNING: .*\n .*\nUpdated config for topic t\.\nWARNING: .*\nAdding partitions succeeded!\n$")
+        self.assertTrue(self.tool("kafka-topics", "--describe", "--topic", "t").startswith(
+            "Topic:t\tPartitionCount:2\tReplicationFactor:1\tConfigs:retention.ms=5000\n"))
+        self.tool("kafka-topics", "--alter", "--topic", "t", "--delete-config", "retention.ms")
+        self.assertIn("Configs:\n", self.tool("kafka-topics", "--describe", "--topic", "t"))
+        self.assertRegex(self.tool("kafka-topics", "--delete", "--topic", "t"), r"^Topic t is marked for deletion\.\nNote: ")
+        self.assertEqual(self.tool("kafka-topics", "--list"), "\n")
+
+    def test_configs(self):
+        self.tool("kafka-topics", "--create", "--topic", "c", "--partitions", "1", "--replication-factor", "1")
+        self.assertIn("Completed updating config for topic c.", self.tool(
+            "kafka-configs", "--alter", "--entity-type", "topics", "--entity-name", "c", "--add-config", "retention.ms=1"))
+        self.assertIn("retention.ms=1", self.tool("kafka-configs", "--describe", "--entity-type", "topics",
+                                                  "--entity-name", "c"))
+        self.tool("kafka-topics", "--delete", "--topic", "c")
+
+    def test_what_is_missing_is_said(self):
+        for args, words in ((["--create", "--topic", "x", "--replication-factor", "1"], "partitions"),
+                            (["--create", "--topic", "x", "--partitions", "1"], "replication-factor")):
+            self.assertIn("Missing required argument \"[%s]\"" % words, self.tool("kafka-topics", *args, status=1))
+        self.assertIn("no broker is registered there", self.tool("kafka-topics", "--list", status=1,
+                                                                 at=self.zk.connect + "/typo"))
+        self.assertIn("a port must be", self.tool("kafka-topics", "--list", status=1, at="h:x"))
+        with self.zk.client() as c:
+            self.assertIsNone(c.stat("/typo"))
+
+
 class ClusterScript(unittest.TestCase):
     """scripts/cluster.sh with a build that is there."""
 

@@ -2,6 +2,7 @@
 import unittest
 
 import harness
+import kwire
 import zookeeper
 from harness import create_topic, metadata, until
 from zookeeper import ZooKeeper
@@ -272,6 +273,10 @@ class Sessions(ZooKeeperTest):
             after = c.stat("/brokers/ids/1")
             self.assertNotEqual(after["owner"], before["owner"])
             self.assertGreater(after["czxid"], before["czxid"])
+            with kwire.Conn(b.port) as k:  # what was meant for the old session is refused from now on
+                for epoch, error in ((before["czxid"], 77), (after["czxid"], 0)):
+                    answer = k.call("LeaderAndIsr", 4, controller_id=1, controller_epoch=2, broker_epoch=epoch)
+                    self.assertEqual(answer["error_code"], error)
             with b.client() as k:
                 self.assertEqual(create_topic(k, "after"), 0)
                 self.assertEqual(sorted(metadata(k, None)["topics"]), ["after", "before"])

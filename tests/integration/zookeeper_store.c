@@ -112,6 +112,39 @@ static int stop(void **state)
     return 0;
 }
 
+static int set_large(struct store *s, const char *path, size_t n)
+{
+    char *data = calloc(1, n + 1);
+    memset(data, 'x', n);
+    int status = set(s, path, data, STORE_ANY_VERSION);
+    free(data);
+    return status;
+}
+
+/* The server hangs up on more than a megabyte; that is not tried for ever, and hurts nobody else.
+ */
+static void what_is_too_large_fails_alone(void **state)
+{
+    struct store_rules *t = *state;
+    assert_int_equal(create(t->s, "/n", "x", 0), 0);
+    assert_int_equal(set_large(t->s, "/n", 900 << 10), 0);
+    assert_int_equal(set_large(t->s, "/n", 2 << 20), -E2BIG);
+    assert_int_equal(set_large(t->s, "/n", 5 << 20), -E2BIG);
+    struct store_stat st;
+    assert_int_equal(stat_of(t->s, "/n", &st), 0);
+    assert_int_equal(st.version, 1);
+    assert_int_equal(set(t->s, "/n", "y", 1), 0);
+}
+
+/* Nothing waits for a server that is cut off, once the end is near. */
+static void requests_after_end_waits_are_still_answered_while_connected(void **state)
+{
+    struct store_rules *t = *state;
+    store_end_waits(t->s);
+    assert_int_equal(create(t->s, "/n", "x", 0), 0);
+    assert_true(holds(t->s, "/n", "x"));
+}
+
 int main(int argc, char **argv)
 {
     port = argc > 1 ? atoi(argv[1]) : 0;
@@ -119,5 +152,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: zookeeper_store PORT [PATTERN]\n");
         return 2;
     }
-    return store_rules_run(argc > 2 ? argv[2] : NULL, start, stop);
+    const struct CMUnitTest own[] = {
+        cmocka_unit_test_setup_teardown(what_is_too_large_fails_alone, start, stop),
+        cmocka_unit_test_setup_teardown(requests_after_end_waits_are_still_answered_while_connected,
+                                        start, stop)};
+    return store_rules_run(argc > 2 ? argv[2] : NULL, start, stop) +
+           cmocka_run_group_tests(own, NULL, NULL);
 }

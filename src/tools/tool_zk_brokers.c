@@ -1,0 +1,80 @@
+/* tool_zk_brokers.c - see tool_zk_brokers.h. */
+#include "tools/tool_zk_brokers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/logline.h"
+#include "metadata/paths.h"
+#include "metadata/znode.h"
+#include "metadata/zookeeper_store.h"
+#include "tools/tool_io.h"
+
+enum { SESSION_MS = 30000, CONNECT_MS = 30000, IN_FLIGHT = 10 };
+
+/* Where everybody may connect, else whatever there is. */
+static const struct endpoint *best_endpoint(const struct broker_info *b)
+{
+    for (int i = 0; i < b->endpoints_n; i++)
+        if (b->endpoints[i].security_protocol == 0)
+            return &b->endpoints[i];
+    return b->endpoints_n ? &b->endpoints[0] : NULL;
+}
+
+static void add_broker(struct store *s, const char *name, struct arena *a, struct buf *out)
+{
+    struct bytes data;
+    struct broker_info info;
+    char *path = arena_printf(a, PATH_BROKER_IDS "/%s", name);
+    if (!path || store_get(s, path, &data, NULL))
+        return; /* gone meanwhile */
+    if (!znode_broker_decode(data, atoi(name), a, &info)) {
+        const struct endpoint *e = best_endpoint(&info);
+        bool v6 = e && memchr(e->host.p, ':', (size_t)e->host.len);
+        if (e)
+            buf_printf(out, "%s%s%.*s%s:%d", out->len ? "," : "", v6 ? "[" : "", STR_ARG(e->host),
+                       v6 ? "]" : "", e->port);
+    }
+    free((void *)data.p);
+}
+
+static int list_brokers(struct store *s, struct buf *out)
+{
+    struct arena a;
+    struct store_op op = store_op_children(PATH_BROKER_IDS, false);
+    struct store_request r = {.ops = &op, .ops_n = 1};
+    arena_init(&a, 0);
+    int rc = store_run(s, &r);
+    for (int i = 0; i < op.names_n; i++)
+        add_broker(s, op.names[i], &a, out);
+    store_request_clear(&r);
+    arena_free(&a);
+    buf_put(out, "", 1);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+char *tool_zk_brokers(const char *connect)
+{
+    struct zookeeper_options o = {.connect = connect,
+                                  .session_timeout_ms = SESSION_MS,
+                                  .connection_timeout_ms = CONNECT_MS,
+                                  .max_in_flight = IN_FLIGHT,
+                                  .make_nothing = true};
+    struct store *s;
+    char err[512] = "";
+    struct buf found = BUF_INIT;
+    logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
+    int rc = zookeeper_store_open(&o, &s, err, sizeof(err));
+    if (!rc) {
+        rc = list_brokers(s, &found);
+        store_close(s);
+    }
+    logline_set_level(LOGLINE_INFO);
+    if (rc)
+        tool_die("--zookeeper: %s", *err ? err : strerror(-rc));
+    if (found.failed)
+        tool_die("out of memory");
+    if (found.len <= 1)
+        tool_die("--zookeeper %s: no broker is registered there", connect);
+    return (char *)found.p;
+}
