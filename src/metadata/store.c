@@ -46,6 +46,11 @@ void store_end_waits(struct store *s)
         s->ops->end_waits(s);
 }
 
+bool store_cut_off(struct store *s)
+{
+    return s->ops->cut_off && s->ops->cut_off(s);
+}
+
 void store_close(struct store *s)
 {
     if (s)

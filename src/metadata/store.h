@@ -114,6 +114,7 @@ struct store_ops {
                         void *arg);
     int64_t (*session_id)(struct store *s);
     void (*end_waits)(struct store *s); /* NULL: never waits */
+    bool (*cut_off)(struct store *s);   /* NULL: never */
     void (*close)(struct store *s);
     /* NULL, or (a store without a thread): do all that is queued now, on this thread. */
     void (*drive)(struct store *s);
@@ -137,6 +138,8 @@ int64_t store_session_id(struct store *s);
 /* From now on nothing waits for a store that is cut off: -ESTALE instead. Before a stop, so that
  * nobody holds it up. @thread any */
 void store_end_waits(struct store *s);
+/* Does nothing reach it at present, as far as is known? @thread any */
+bool store_cut_off(struct store *s);
 /* Answers what is queued, ends the session (ephemeral nodes go) and frees. @blocks */
 void store_close(struct store *s);
 void store_request_clear(struct store_request *r);

@@ -551,6 +551,15 @@ static void zk_end_waits(struct store *store)
     pthread_mutex_unlock(&s->lock);
 }
 
+static bool zk_cut_off(struct store *store)
+{
+    struct zk_store *s = zk_of(store);
+    pthread_mutex_lock(&s->lock);
+    bool cut_off = !s->connected;
+    pthread_mutex_unlock(&s->lock);
+    return cut_off;
+}
+
 static void zk_close(struct store *store)
 {
     struct zk_store *s = zk_of(store);
@@ -578,6 +587,7 @@ static const struct store_ops zookeeper_ops = {
     .off_session = zk_off_session,
     .session_id = zk_session_id,
     .end_waits = zk_end_waits,
+    .cut_off = zk_cut_off,
     .close = zk_close,
 };
 

@@ -48,6 +48,16 @@ static void done(void *arg, bool relieved)
     executor_post(uv_executor_ex(l->b->background), &l->task);
 }
 
+/* Somebody who could lead in our place? */
+static bool has_peers(const struct broker *b)
+{
+    const struct broker_info *brokers;
+    const struct metadata_snapshot *s = metadata_acquire(b->metadata);
+    int n = metadata_brokers(s, &brokers);
+    metadata_release(s);
+    return n > 1;
+}
+
 static int64_t shorter(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -58,6 +68,9 @@ static void begin(struct task *task)
     struct leaving *l = container_of(task, struct leaving, task);
     const struct broker *b = l->b;
     const struct config *c = b->config;
+    int attempts = (int)config_int(c, "controlled.shutdown.max.retries");
+    if (attempts > 1 && store_cut_off(b->store))
+        attempts = 1; /* the controller is, most likely, as helpless as we are */
     int64_t pause = config_int(c, "controlled.shutdown.retry.backoff.ms");
     l->link = broker_link_to_controller(l->b);
     struct relief_options o = {
@@ -65,7 +78,7 @@ static void begin(struct task *task)
         .broker_id = b->id,
         .broker_epoch = broker_registrar_epoch(b->registrar),
         .version = broker_ibp(b) >= IBP(2, 4, 1) ? 3 : 2,
-        .attempts = (int)config_int(c, "controlled.shutdown.max.retries"),
+        .attempts = attempts,
         .pause_ms = pause,
         .limit_ms = shorter(config_int(c, "controller.socket.timeout.ms"), 2 * pause + 1000),
         .controller_known = controller_known,
@@ -80,7 +93,8 @@ static void begin(struct task *task)
 
 void broker_seek_relief(struct broker *b)
 {
-    if (!broker_on_zookeeper(b) || !config_bool(b->config, "controlled.shutdown.enable") || b->dead)
+    if (!broker_on_zookeeper(b) || !config_bool(b->config, "controlled.shutdown.enable") ||
+        b->dead || !has_peers(b))
         return;
     struct leaving l = {.b = b};
     int64_t start = clock_mono_ms(b->clock);
