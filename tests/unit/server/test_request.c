@@ -13,6 +13,7 @@
 
 #include "base/logline.h"
 #include "protocol/msg/api_versions.h"
+#include "server/broker_private.h"
 #include "server/request.h"
 
 static char lines[8192]; /* what was logged */
@@ -30,14 +31,19 @@ static struct net_server *server;
 static int port;
 static struct conn_handler handler;
 
+static struct broker broker; /* ApiVersions needs no more of it than settings */
+
 static void on_request(void *arg, struct net_request *net)
 {
-    request_dispatch(NULL, net); /* ApiVersions needs no broker */
+    request_dispatch(&broker, net);
 }
 
 static int open_server(void **state)
 {
     struct net_limits limits = net_limits_default();
+    char err[256];
+    if (config_load(props_new(), &broker.config, err, sizeof(err)))
+        return -1;
     handler.request = on_request;
     logline_set_sink(keep_line, NULL);
     return reactor_pool_start(1, &pool) || net_server_new(pool, &limits, &handler, &server) ||
@@ -50,6 +56,7 @@ static int close_server(void **state)
     net_server_stop(server, 0);
     net_server_free(server);
     reactor_pool_stop(pool);
+    config_unref(broker.config);
     logline_set_sink(NULL, NULL);
     return 0;
 }
