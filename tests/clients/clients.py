@@ -8,13 +8,16 @@ SINGLE_CHECKS = (
     "admin-topics", "admin-partitions", "admin-configs", "admin-configs-legacy", "admin-delete-records",
     "admin-log-dirs", "admin-cluster", "admin-features", "admin-reassignments", "admin-acls", "admin-producers", "admin-list-offsets",
     "admin-quotas", "admin-groups")
+_KIP_848 = (
+    "consumer-protocol", "consumer-protocol-pattern", "consumer-protocol-growth", "consumer-protocol-restart",
+    "consumer-protocol-upgrade")
 GROUP_CHECKS = (
     "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
-    "group-cooperative", "group-consumer-protocol", "group-restart")
+    "group-cooperative", "group-restart", *_KIP_848)
 MIXED_CHECKS = ("mixed-group", "mixed-takeover")
 
 # API keys that a check cannot do without: it is left out while the broker does not say that it serves them.
-NEEDS = {"group-consumer-protocol": (68, 69), "admin-reassignments": (46,), "admin-acls": (29,)}
+NEEDS = {**{name: (68, 69) for name in _KIP_848}, "admin-reassignments": (46,), "admin-acls": (29,)}
 
 
 class Client:
@@ -47,25 +50,25 @@ class Mixed:
 
 
 _CLIENTS = (
-    Client("kafka-clients-3.9", "Apache kafka-clients", lambda: prepare.java("3.9.2"), ["group-consumer-protocol"]),
+    Client("kafka-clients-3.9", "Apache kafka-clients", lambda: prepare.java("3.9.2"), _KIP_848),
     Client("kafka-clients-4.4", "Apache kafka-clients", lambda: prepare.java("4.4.0"), ["admin-configs-legacy"]),
     Client("confluent-kafka", "confluent-kafka (librdkafka)", lambda: prepare.python("confluent-kafka", "2.16.1", "confluent.py"),
            ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-producers", "admin-quotas"]),
     Client("kafka-python", "kafka-python", lambda: prepare.python("kafka-python[snappy,lz4,zstd]", "3.0.12", "kafkapython.py"),
-           ["admin-acls", "admin-quotas", "group-consumer-protocol"]),
+           ["admin-acls", "admin-quotas", *_KIP_848]),
     Client("aiokafka", "aiokafka", lambda: prepare.python("aiokafka[snappy,lz4,zstd]", "0.14.0", "aio.py"),
            ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-acls", "admin-producers",
-            "admin-list-offsets", "admin-quotas", "group-cooperative", "group-consumer-protocol"]),
+            "admin-list-offsets", "admin-quotas", "group-cooperative", *_KIP_848]),
     Client("franz-go", "franz-go", lambda: prepare.go("github.com/twmb/franz-go", "franz"), ["admin-features"], heartbeat=1),
     Client("sarama", "sarama", lambda: prepare.go("github.com/IBM/sarama", "sarama"),
-           ["admin-features", "admin-producers", "group-pattern", "group-consumer-protocol"]),
+           ["admin-features", "admin-producers", "group-pattern", *_KIP_848]),
     Client("kafkajs", "kafkajs", lambda: prepare.node("kafkajs", "2.2.4", "kafkajs.mjs", 18, "kafkajs-snappy@1.1.0",
                                                       "lz4js@0.2.0", "@bokuweb/zstd-wasm@0.0.27"),
            ["admin-log-dirs", "admin-features", "admin-producers", "admin-list-offsets", "admin-quotas", "group-static",
-            "group-pattern", "group-cooperative", "group-consumer-protocol"]),
+            "group-pattern", "group-cooperative", *_KIP_848]),
     Client("platformatic-kafka", "@platformatic/kafka",
            lambda: prepare.node("@platformatic/kafka", "1.35.0", "platformatic.mjs", 20),
            ["log-append-time", "admin-features", "admin-reassignments", "admin-producers", "group-pattern", "group-growth",
-            "group-cooperative"]),
+            "group-cooperative", *_KIP_848[1:]]),
 )
 NAMES = {c.name: c for c in _CLIENTS + (Mixed(),)}

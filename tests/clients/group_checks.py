@@ -12,9 +12,11 @@ from member import Member
 OVERRIDES = dict(g.OVERRIDES, **{
     "group.min.session.timeout.ms": "500", "group.initial.rebalance.delay.ms": "300",
     "group.consumer.min.session.timeout.ms": "500", "group.consumer.session.timeout.ms": "3000",
-    "group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "200"})
+    "group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.migration.policy": "bidirectional"})
 PARTITIONS = 4
 WAIT = 2 * harness.DEADLINE  # members are programs that must start first
+CONSUMER = {"protocol": "consumer", "assignor": None, "session": None, "heartbeat": None}  # KIP-848: the broker says
 FAST = {"session": "3000", "heartbeat": "200", "autocommit": "true", "assignor": "range", "protocol": "classic"}
 
 
@@ -200,9 +202,9 @@ class Bench:
         assert self.broker.count_lines(generation) == generations, "there was a rebalance"
         assert len(a.history) == rebalances, "a was given %s" % a.history
 
-    def check_group_pattern(self):
+    def check_group_pattern(self, **settings):
         self.fresh()
-        a = self.member("a", pattern="%s(-more)?" % re.escape(self.topic))
+        a = self.member("a", pattern="%s(-more)?" % re.escape(self.topic), **settings)
         self.wait_alone(a)
         more = self.topic + "-more"
         kwire.create_topic(self.c, self.topic + "-not", partitions=1)
@@ -211,9 +213,9 @@ class Bench:
         self.produce(5, more, 2)
         self.wait_read(a)
 
-    def check_group_growth(self):
+    def check_group_growth(self, **settings):
         self.fresh()
-        a, b = (self.member(n) for n in "ab")
+        a, b = (self.member(n, **settings) for n in "ab")
         self.wait_shared(a, b)
         self.c.call("CreatePartitions", 3, timeout_ms=30000, validate_only=False,
                     topics=[{"name": self.topic, "count": 6, "assignments": None}])
@@ -238,21 +240,47 @@ class Bench:
         self.produce(5)
         self.wait_read(a, b)
 
-    def check_group_consumer_protocol(self):
+    def check_consumer_protocol(self):
         """The protocol of KIP-848: the same as the classic one, seen from outside."""
-        new = {"protocol": "consumer", "assignor": None, "session": None, "heartbeat": None}
-        self.check_group_share(**new)
+        self.check_group_share(**CONSUMER)
         self.end_members()
-        self.check_group_crash(**new)
+        self.check_group_crash(**CONSUMER)
         self.end_members()
-        self.check_group_resume(**new)
+        self.check_group_resume(**CONSUMER)
         self.end_members()
-        self.check_group_leave(**new)
+        self.check_group_leave(**CONSUMER)
 
-    def check_group_restart(self):
+    def check_consumer_protocol_pattern(self):
+        self.check_group_pattern(**CONSUMER)
+
+    def check_consumer_protocol_growth(self):
+        self.check_group_growth(**CONSUMER)
+
+    def check_consumer_protocol_restart(self):
+        self.check_group_restart(**CONSUMER)
+
+    def check_consumer_protocol_upgrade(self):
+        """A running group goes over to the new protocol member by member, and back again."""
+        self.fresh()
+        members = [self.member(n, assignor="range", session="6000") for n in "ab"]
+        self.wait_shared(*members)
+        sent = 0
+        for settings in (CONSUMER, CONSUMER, {"session": "6000"}, {"session": "6000"}):
+            self.produce(5)
+            self.wait_read(*self.members)
+            sent += 5
+            self.wait_committed(sent)
+            members.pop(0).close()
+            members.append(self.member("m%d" % sent, **settings))
+            self.wait_shared(*members)
+        self.produce(5)
+        self.wait_read(*self.members)
+
+    def check_group_restart(self, **settings):
         """Clean and unclean: the broker comes back, members go on from where they were, nothing lost."""
         self.fresh()
-        a, b = (self.member(n, session="25000") for n in "ab")
+        settings = settings or {"session": "25000"}
+        a, b = (self.member(n, **settings) for n in "ab")
         self.wait_shared(a, b)
         for end in (self.broker.stop, self.broker.kill):
             self.produce(5)

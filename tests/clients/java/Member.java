@@ -39,11 +39,23 @@ final class Member {
         }
         conf.addAll(List.of("auto.commit.interval.ms", 100, "metadata.max.age.ms", 500, "reconnect.backoff.max.ms", 200));
         KafkaConsumer<byte[], byte[]> c = RecordChecks.consumer(conf.toArray());
-        if (args.containsKey("pattern"))
+        if (args.containsKey("pattern") && "consumer".equals(args.get("protocol")))
+            subscribeByBroker(c, args.get("pattern"));
+        else if (args.containsKey("pattern"))
             c.subscribe(Pattern.compile(args.get("pattern")));
         else
             c.subscribe(List.of(args.get("topics").split(",")));
         return c;
+    }
+
+    /** A pattern that the broker resolves: 3.9 has no such call. */
+    private static void subscribeByBroker(KafkaConsumer<byte[], byte[]> c, String pattern) {
+        try {
+            Class<?> type = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+            KafkaConsumer.class.getMethod("subscribe", type).invoke(c, type.getConstructor(String.class).newInstance(pattern));
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static void listen(ConcurrentLinkedQueue<String> commands) {
