@@ -9,7 +9,8 @@ SINGLE_CHECKS = (
     "admin-log-dirs", "admin-cluster", "admin-features", "admin-reassignments", "admin-acls", "admin-producers", "admin-list-offsets",
     "admin-quotas", "admin-groups")
 _KIP_848 = (
-    "consumer-protocol", "consumer-protocol-pattern", "consumer-protocol-growth", "consumer-protocol-restart",
+    "consumer-protocol-share", "consumer-protocol-leave", "consumer-protocol-crash", "consumer-protocol-resume",
+    "consumer-protocol-pattern", "consumer-protocol-growth", "consumer-protocol-restart",
     "consumer-protocol-upgrade")
 GROUP_CHECKS = (
     "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
@@ -69,6 +70,6 @@ _CLIENTS = (
     Client("platformatic-kafka", "@platformatic/kafka",
            lambda: prepare.node("@platformatic/kafka", "1.35.0", "platformatic.mjs", 20),
            ["log-append-time", "admin-features", "admin-reassignments", "admin-producers", "group-pattern", "group-growth",
-            "group-cooperative", *_KIP_848[1:]]),
+            "group-cooperative", *_KIP_848[4:]]),
 )
 NAMES = {c.name: c for c in _CLIENTS + (Mixed(),)}

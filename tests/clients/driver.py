@@ -15,6 +15,7 @@ well, 1 a check failed, 77 skipped with one line: the registry is out of reach o
 What is fetched and built lies in $KAFKAD_CLIENTS_DIR (ctest: build/clients) and is used again; the results lie there
 too, in results/NAME.json.
 """
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -44,9 +45,10 @@ def served(client, broker, names, results):
             a = c.call("ConsumerGroupHeartbeat", 0, group_id="probe", member_id="nobody", member_epoch=5)
             if a["error_code"] == UNSUPPORTED_VERSION or newest[68] < client.heartbeat:
                 keys.remove(68)
+    served_as_needed = "the broker does not serve API %s, or not as this client needs it"
     left_out = [n for n in names if not keys.issuperset(clients.NEEDS.get(n, ()))]
     for name in left_out:
-        results.add(name, "skip", "the broker does not serve API %s, or not as this client needs it" % sorted(set(clients.NEEDS[name]) - keys))
+        results.add(name, "skip", served_as_needed % sorted(set(clients.NEEDS[name]) - keys))
     return [n for n in names if n not in left_out]
 
 
@@ -63,12 +65,14 @@ def run_checks(client, command, names, results):
             p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
             too_late = threading.Timer(CHECKS_DEADLINE, p.kill)
             too_late.start()
+            last = time.monotonic()
             for raw in p.stdout:
                 line = raw.decode("utf-8", "replace").rstrip("\n")
                 for word in ("not ok ", "ok ", "skip "):
                     if line.startswith(word):
                         name, _, why = line[len(word):].partition(": ")
-                        results.add(name, word.strip(), why)
+                        results.add(name, word.strip(), why, time.monotonic() - last)
+                        last = time.monotonic()
             p.wait()
             too_late.cancel()
             errors.seek(0)
@@ -83,11 +87,12 @@ def run_checks(client, command, names, results):
 def run_group_checks(client, command, names, results):
     with group_checks.Bench(client, command) as bench:
         for name in served(client, bench.broker, names, results):
+            started = time.monotonic()
             try:
                 getattr(bench, "check_" + name.replace("-", "_"))()
-                results.add(name, "ok")
+                results.add(name, "ok", "", time.monotonic() - started)
             except Exception as e:  # whatever it is, the next check has its turn
-                results.add(name, "not ok", "%s: %s" % (type(e).__name__, e))
+                results.add(name, "not ok", "%s: %s" % (type(e).__name__, e), time.monotonic() - started)
                 bench.tell()
             finally:
                 bench.end_members()
@@ -97,13 +102,12 @@ class Results:
     def __init__(self, client):
         self.client = client
         self.found = {}  # name -> (word, why)
-        self.last = time.monotonic()
+        self.lock = threading.Lock()
 
-    def add(self, name, word, why=""):
-        now = time.monotonic()
-        self.found[name] = (word, why)
-        print("%s %s%s  (%.1f s)" % (word, name, ": " + why if why else "", now - self.last), flush=True)
-        self.last = now
+    def add(self, name, word, why="", seconds=0.0):
+        with self.lock:
+            self.found[name] = (word, why)
+            print("%s %s%s%s" % (word, name, ": " + why if why else "", "  (%.1f s)" % seconds if seconds else ""), flush=True)
 
     def count(self, word):
         return sum(1 for w, _ in self.found.values() if w == word)
@@ -155,10 +159,13 @@ def main(args):
     wanted = [n for n in args[1:] or client.checks() if n in client.checks()]
     single = [n for n in wanted if n in clients.SINGLE_CHECKS]
     groups = [n for n in wanted if n in clients.GROUP_CHECKS + clients.MIXED_CHECKS]
-    if single:
-        run_checks(client, command, single, results)
-    if groups:
-        run_group_checks(client, command, groups, results)
+    # Most of it is waiting: the groups in two halves beside the rest, each part with a broker of its own.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        parts = [pool.submit(run_group_checks, client, command, half, results) for half in (groups[::2], groups[1::2]) if half]
+        if single:
+            parts.append(pool.submit(run_checks, client, command, single, results))
+    for part in parts:
+        part.result()
     if not args[1:]:
         results.save(version)
     print("%s %s: %d passed, %d failed" % (client.title, version, results.count("ok"), results.count("not ok")))

@@ -240,15 +240,19 @@ class Bench:
         self.produce(5)
         self.wait_read(a, b)
 
-    def check_consumer_protocol(self):
-        """The protocol of KIP-848: the same as the classic one, seen from outside."""
+    # The protocol of KIP-848: the same as the classic one, seen from outside.
+
+    def check_consumer_protocol_share(self):
         self.check_group_share(**CONSUMER)
-        self.end_members()
-        self.check_group_crash(**CONSUMER)
-        self.end_members()
-        self.check_group_resume(**CONSUMER)
-        self.end_members()
+
+    def check_consumer_protocol_leave(self):
         self.check_group_leave(**CONSUMER)
+
+    def check_consumer_protocol_crash(self):
+        self.check_group_crash(**CONSUMER)
+
+    def check_consumer_protocol_resume(self):
+        self.check_group_resume(**CONSUMER)
 
     def check_consumer_protocol_pattern(self):
         self.check_group_pattern(**CONSUMER)
