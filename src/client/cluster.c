@@ -245,6 +245,11 @@ static void note_failure(struct node *n, int status)
             client_log(2, "%s", text);
     }
     n->retry_at_ms = now + backoff(c, c->reconnect_ms, c->reconnect_max_ms, n->failures - 1);
+    if (n->peer && n->in_flight == 0 && !peer_connected(n->peer)) { /* the next has more time */
+        struct peer *peer = n->peer;
+        n->peer = NULL;
+        peer_free(peer);
+    }
     cluster_refresh(c);
 }
 
@@ -283,12 +288,26 @@ static void on_answer(void *arg, int status, int version, const void *response)
     sent.cb(sent.arg, status, version, response);
 }
 
+/* socket.connection.setup.timeout.ms, twice as long after each failure in a row. */
+static int64_t setup_timeout(const struct cluster *c, int failures)
+{
+    int64_t ms = c->peer_options.connect_timeout_ms;
+    for (int i = 0; i < failures && ms < c->setup_max_ms; i++)
+        ms *= 2;
+    return ms > c->setup_max_ms && c->setup_max_ms > c->peer_options.connect_timeout_ms
+               ? c->setup_max_ms
+               : ms;
+}
+
 int node_send(struct node *n, int16_t api_key, int min_version, int max_version,
               const void *request, int64_t timeout_ms, bool has_response, peer_cb cb, void *arg)
 {
     struct cluster *c = n->cluster;
-    if (!n->peer)
-        n->peer = peer_new(uv_executor_loop(c->uv), c->ex, n->host, n->port, &c->peer_options);
+    if (!n->peer) {
+        struct peer_options o = c->peer_options;
+        o.connect_timeout_ms = setup_timeout(c, n->failures);
+        n->peer = peer_new(uv_executor_loop(c->uv), c->ex, n->host, n->port, &o);
+    }
     struct sent *sent = n->peer ? malloc(sizeof *sent) : NULL;
     if (!sent)
         return -ENOMEM;
@@ -390,6 +409,7 @@ static void read_settings(struct cluster *c)
     c->backoff_max_ms = client_conf_int(c->conf, c->scope, "retry.backoff.max.ms");
     c->reconnect_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.ms");
     c->reconnect_max_ms = client_conf_int(c->conf, c->scope, "reconnect.backoff.max.ms");
+    c->setup_max_ms = client_conf_int(c->conf, c->scope, "socket.connection.setup.timeout.max.ms");
     c->max_idle_ms = client_conf_int(c->conf, c->scope, "connections.max.idle.ms");
     timer_init(&c->idle_timer, on_idle_timer);
     c->metadata_max_age_ms = client_conf_int(c->conf, c->scope, "metadata.max.age.ms");

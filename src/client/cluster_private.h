@@ -47,7 +47,7 @@ struct cluster {
     struct peer_options peer_options;
     char *client_id;
     int64_t request_timeout_ms, backoff_ms, backoff_max_ms, reconnect_ms, reconnect_max_ms,
-        metadata_max_age_ms, max_idle_ms;
+        metadata_max_age_ms, max_idle_ms, setup_max_ms;
 
     /* Background thread only. */
     struct list nodes, bootstrap;

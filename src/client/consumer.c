@@ -305,11 +305,17 @@ kafka_err_t kafka_consumer_assignment(kafka_consumer_t *c, kafka_partition_list_
     return *out ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
 }
 
+static kafka_err_t not_assigned(const char *topic, int32_t partition)
+{
+    return client_fail(KAFKA_ERR_STATE, "%s-%d is not assigned", topic, partition);
+}
+
 kafka_err_t kafka_consumer_seek(kafka_consumer_t *c, const char *topic, int32_t partition,
                                 int64_t offset)
 {
     if (offset < KAFKA_OFFSET_BEGINNING)
-        return KAFKA_ERR_INVALID_ARG;
+        return client_fail(KAFKA_ERR_INVALID_ARG, "%s-%d: %lld is no offset", topic, partition,
+                           (long long)offset);
     pthread_mutex_lock(&c->lock);
     struct cpart *p = consumer_find_part(c, topic, partition);
     if (p) {
@@ -326,7 +332,7 @@ kafka_err_t kafka_consumer_seek(kafka_consumer_t *c, const char *topic, int32_t 
         fetcher_wake(c);
     }
     pthread_mutex_unlock(&c->lock);
-    return p ? KAFKA_OK : KAFKA_ERR_STATE;
+    return p ? KAFKA_OK : not_assigned(topic, partition);
 }
 
 kafka_err_t kafka_consumer_lag(kafka_consumer_t *c, const char *topic, int32_t partition,
@@ -337,7 +343,7 @@ kafka_err_t kafka_consumer_lag(kafka_consumer_t *c, const char *topic, int32_t p
     if (p)
         *lag = p->position < 0 || p->end < 0 ? -1 : p->end > p->position ? p->end - p->position : 0;
     pthread_mutex_unlock(&c->lock);
-    return p ? KAFKA_OK : KAFKA_ERR_STATE;
+    return p ? KAFKA_OK : not_assigned(topic, partition);
 }
 
 static kafka_err_t set_paused(kafka_consumer_t *c, const char *topic, int32_t partition,
@@ -349,7 +355,7 @@ static kafka_err_t set_paused(kafka_consumer_t *c, const char *topic, int32_t pa
         p->paused = paused;
     fetcher_wake(c);
     pthread_mutex_unlock(&c->lock);
-    return p ? KAFKA_OK : KAFKA_ERR_STATE;
+    return p ? KAFKA_OK : not_assigned(topic, partition);
 }
 
 kafka_err_t kafka_consumer_pause(kafka_consumer_t *c, const char *topic, int32_t partition)
@@ -377,7 +383,7 @@ kafka_err_t kafka_consumer_position(kafka_consumer_t *c, const char *topic, int3
             err = KAFKA_ERR_TIMED_OUT;
     }
     if (!p)
-        err = client_fail(KAFKA_ERR_STATE, "%s-%d is not assigned", topic, partition);
+        err = not_assigned(topic, partition);
     else if (err == KAFKA_OK)
         *offset = p->position;
     else if (err == KAFKA_ERR_TIMED_OUT)

@@ -201,7 +201,7 @@ static kafka_err_t take_news(kafka_consumer_t *c, kafka_messages_t **out)
     kafka_err_t err = KAFKA_OK;
     if (c->woken) {
         c->woken = false;
-        return KAFKA_ERR_WAKEUP;
+        return client_fail(KAFKA_ERR_WAKEUP, "kafka_consumer_wakeup was called");
     }
     if (c->group && c->group->preparing)
         return KAFKA_OK; /* what is about to be revoked is at rest */

@@ -313,6 +313,7 @@ struct sync_result {
     bool done;
     kafka_err_t err;
     int64_t offset;
+    char message[512];
 };
 
 static void on_sync(const kafka_delivery_t *d, void *arg)
@@ -322,6 +323,8 @@ static void on_sync(const kafka_delivery_t *d, void *arg)
     s->done = true;
     s->err = d->err;
     s->offset = d->offset;
+    if (d->err != KAFKA_OK)
+        snprintf(s->message, sizeof s->message, "%s", d->error_message);
     pthread_cond_signal(&s->cond);
     pthread_mutex_unlock(&s->lock);
 }
@@ -331,7 +334,8 @@ kafka_err_t kafka_producer_send_sync(kafka_producer_t *p, const kafka_record_t *
 {
     struct sync_result s = {.offset = -1};
     if (executor_on_thread(cluster_executor(p->cluster)))
-        return KAFKA_ERR_STATE; /* its outcome would come on this thread */
+        return client_fail(KAFKA_ERR_STATE, "a callback cannot wait: its outcome would come on "
+                                            "this thread");
     pthread_mutex_init(&s.lock, NULL);
     client_cond_init(&s.cond);
     kafka_err_t err = kafka_producer_send(p, record, on_sync, &s);
@@ -343,6 +347,8 @@ kafka_err_t kafka_producer_send_sync(kafka_producer_t *p, const kafka_record_t *
         *offset = s.offset;
     pthread_cond_destroy(&s.cond);
     pthread_mutex_destroy(&s.lock);
+    if (err == KAFKA_OK && s.err != KAFKA_OK)
+        client_fail(s.err, "%s", s.message);
     return err == KAFKA_OK ? s.err : err;
 }
 
@@ -359,7 +365,7 @@ kafka_err_t kafka_producer_flush(kafka_producer_t *p, int64_t timeout_ms)
     int64_t deadline = client_deadline(timeout_ms);
     kafka_err_t err = KAFKA_OK;
     if (executor_on_thread(cluster_executor(p->cluster)))
-        return KAFKA_ERR_STATE;
+        return client_fail(KAFKA_ERR_STATE, "flush would wait for the callback that calls it");
     pthread_mutex_lock(&p->lock);
     uint64_t last = p->last_number;
     p->flushing++;
