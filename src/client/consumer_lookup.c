@@ -152,13 +152,16 @@ kafka_err_t kafka_consumer_list_offsets(kafka_consumer_t *c, const kafka_topic_p
         tps, timestamps, offsets, found_timestamps, errs, n, calloc(n + 1, sizeof(size_t)), 0};
     bool *open = calloc(n + 1, sizeof *open);
     kafka_err_t err = l.chosen && open ? KAFKA_OK : KAFKA_ERR_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) { /* should it end before there is an answer */
+        offsets[i] = -1;
+        errs[i] = KAFKA_ERR_WAKEUP;
+    }
     if (err == KAFKA_OK && consumer_take_wakeup(c))
         err = KAFKA_ERR_WAKEUP;
     for (size_t i = 0; i < n && err == KAFKA_OK; i++)
         cluster_follow_topic(c->cluster, tps[i].topic);
     for (size_t i = 0; i < n && err == KAFKA_OK; i++) {
         int32_t count;
-        offsets[i] = -1;
         errs[i] = cluster_wait_topic(c->cluster, tps[i].topic, -1, timeout_ms, &count);
         if (errs[i] == KAFKA_OK)
             errs[i] = tps[i].partition < count ? KERR_LEADER_NOT_AVAILABLE
