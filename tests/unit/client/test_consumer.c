@@ -532,8 +532,8 @@ static void wakeup_ends_a_look_up(void **state)
     struct reader_test t;
     pthread_t thread;
     kafka_topic_partition_t tp = {"t", 0};
-    int64_t when = KAFKA_OFFSET_END, offset;
-    kafka_err_t err;
+    int64_t when = KAFKA_OFFSET_END, offset = -1;
+    kafka_err_t err = KAFKA_OK;
     t.m = mock_start(1);
     mock_topic(t.m, "t", 1);
     t.c = test_consumer(t.m, NULL);
