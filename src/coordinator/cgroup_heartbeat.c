@@ -266,7 +266,10 @@ enum kerr cgroup_take_over(struct cgroup *cg, struct cstep *s, struct cmember *m
 static enum kerr find_static(struct beating *b, struct str id)
 {
     struct cmember *m = b->beat.m = cgroup_find_instance(b->cg, b->in->instance_id);
+    const struct cmember *other = cgroup_find(b->cg, id);
     bool joins = b->in->member_epoch == 0;
+    if (joins && other && other != m)
+        return fail(b, KERR_INVALID_REQUEST, "MemberId is that of another member.");
     if (!m)
         return joins ? add_member(b, id) : fail(b, KERR_UNKNOWN_MEMBER_ID, NULL);
     if (joins && !m->classic && m->epoch != CGROUP_EPOCH_AWAY)

@@ -254,6 +254,17 @@ static void a_static_member_comes_back(void **state)
     assert_int_equal(cgroup_of(b, "g")->epoch, 2); /* no epoch for the change of ids */
 }
 
+static void a_static_member_with_somebody_elses_id(void **state)
+{
+    BEAT(b, .member = "A");
+    assert_int_equal(BEAT(b, .member = "A", .instance = "i").error, KERR_INVALID_REQUEST);
+    BEAT(b, .member = "B", .instance = "i");
+    BEAT(b, .member = "B", .instance = "i", .epoch = -2);
+    assert_int_equal(BEAT(b, .member = "A", .instance = "i").error, KERR_INVALID_REQUEST);
+    assert_int_equal(BEAT(b, .member = "B", .instance = "i").error, KERR_NONE); /* its own */
+    assert_int_equal(cgroup_members_n(cgroup_of(b, "g")), 2);
+}
+
 static void a_static_member_that_stays_away(void **state)
 {
     BEAT(b, .member = "A", .instance = "i");
@@ -604,11 +615,11 @@ UNIT_MAIN(TEST(the_first_member_gets_all), TEST(a_second_member_waits_for_what_t
           TEST(a_group_that_is_full), TEST(a_changed_subscription_makes_an_epoch),
           TEST(members_vote_for_an_assignor), TEST(patterns_are_the_brokers_business),
           TEST(topics_that_grow_come_and_go), TEST(a_static_member_comes_back),
-          TEST(a_static_member_that_stays_away), TEST(the_silent_are_fenced),
-          TEST(who_does_not_give_up_is_fenced), TEST(who_gives_up_is_not),
-          TEST(a_restart_changes_nothing), TEST(what_has_gone_does_not_come_back),
-          TEST(answers_wait_for_the_log), TEST(a_step_that_cannot_be_written_is_undone),
-          TEST(a_step_whose_replicas_are_late), TEST(resigned_in_the_midst),
-          TEST(offsets_want_the_members_epoch), TEST(fetches_may_want_it_too),
-          TEST(offsets_that_are_read_do_not_expire), TEST(described),
+          TEST(a_static_member_with_somebody_elses_id), TEST(a_static_member_that_stays_away),
+          TEST(the_silent_are_fenced), TEST(who_does_not_give_up_is_fenced),
+          TEST(who_gives_up_is_not), TEST(a_restart_changes_nothing),
+          TEST(what_has_gone_does_not_come_back), TEST(answers_wait_for_the_log),
+          TEST(a_step_that_cannot_be_written_is_undone), TEST(a_step_whose_replicas_are_late),
+          TEST(resigned_in_the_midst), TEST(offsets_want_the_members_epoch),
+          TEST(fetches_may_want_it_too), TEST(offsets_that_are_read_do_not_expire), TEST(described),
           TEST(listed_by_type_and_state), TEST(deleted))
