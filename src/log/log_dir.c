@@ -38,6 +38,7 @@ struct log_dir *log_dir_new(struct fs *fs, const struct clock *clock, const char
     d->lock_fd = -1;
     list_init(&d->doomed);
     pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->recovered, NULL);
     return d;
 }
 
@@ -54,6 +55,7 @@ void log_dir_free(struct log_dir *d)
         log_path_join(path, d->path, LOCK_NAME);
         fs_unlock(path, d->lock_fd);
     }
+    pthread_cond_destroy(&d->recovered);
     pthread_mutex_destroy(&d->lock);
     free(d->path);
     free(d);
@@ -134,6 +136,23 @@ int log_dir_put_clean_mark(struct log_dir *d)
     if (rc)
         log_dir_fail(d, rc, "write %s", path);
     return rc;
+}
+
+void log_dir_begin_recovery(struct log_dir *d)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->recovering_most > 0 && d->recovering >= d->recovering_most)
+        pthread_cond_wait(&d->recovered, &d->lock);
+    d->recovering++;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void log_dir_end_recovery(struct log_dir *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->recovering--;
+    pthread_cond_signal(&d->recovered);
+    pthread_mutex_unlock(&d->lock);
 }
 
 void log_dir_doom(struct log_dir *d, const char *path, bool folder, int64_t delay_ms)

@@ -36,7 +36,9 @@ struct log_dir {
     struct open_files *open_files; /* of all dirs; NULL: no limit */
 
     pthread_mutex_t lock;
-    struct list doomed; /* in order of arrival; lock */
+    struct list doomed;              /* in order of arrival; lock */
+    int recovering, recovering_most; /* logs that read much at the start; 0: no limit; lock */
+    pthread_cond_t recovered;
 };
 
 /* Borrows fs and clock. Returns owned, or NULL without memory or when the path is too long. */
@@ -50,6 +52,10 @@ int log_dir_claim(struct log_dir *d, char *err, size_t err_n);
  * log_dir_fail. */
 int log_dir_take_clean_mark(struct log_dir *d);
 int log_dir_put_clean_mark(struct log_dir *d);
+
+/* Around the recovery of a log with much to read: waits while too many others are at it. */
+void log_dir_begin_recovery(struct log_dir *d);
+void log_dir_end_recovery(struct log_dir *d);
 
 /* Unlink the file, or remove the folder, after delay_ms. Copies the path. */
 void log_dir_doom(struct log_dir *d, const char *path, bool folder, int64_t delay_ms);

@@ -214,16 +214,9 @@ static void tell_of_gap(const struct loader *ld, int i, int64_t next_offset)
                  log_path(ld->log), next_offset - 1, ld->segments[i + 1]->base);
 }
 
-static int recover(struct loader *ld)
+static int recover_from(struct loader *ld, int first)
 {
     struct log *log = ld->log;
-    int64_t rp = ld->args->recovery_point;
-    int first = ld->n - 1;
-    /* the last one that begins below it: if that one was full just then, it was sealed later */
-    while (first > 0 && ld->segments[first]->base >= rp)
-        first--;
-    if (ld->n == 0)
-        return 0;
     int err = check_indexes(ld, first);
     if (!err)
         err = log_load_producers(log, ld->segments, first, ld->segments[first]->base, false);
@@ -243,6 +236,32 @@ static int recover(struct loader *ld)
     }
     ld->recovered = true;
     log->touched = true;
+    return err;
+}
+
+/* Much to read is for as many at a time as num.recovery.threads.per.data.dir says; many logs with
+ * little, which mostly wait for the disk, are not held up by that. */
+static int recover(struct loader *ld)
+{
+    enum { MUCH = 1 << 20, WORTH_A_LINE = 64 << 20 };
+    struct log *log = ld->log;
+    int64_t bytes = 0;
+    int first = ld->n - 1;
+    /* the last one that begins below it: if that one was full just then, it was sealed later */
+    while (first > 0 && ld->segments[first]->base >= ld->args->recovery_point)
+        first--;
+    if (ld->n == 0)
+        return 0;
+    for (int i = first; i < ld->n; i++)
+        bytes += segment_size(ld->segments[i]);
+    if (bytes <= MUCH)
+        return recover_from(ld, first);
+    log_dir_begin_recovery(log->folder.dir);
+    if (bytes >= WORTH_A_LINE)
+        say_info("log", "%s: %d of %d segments are checked, %" PRId64 " MB", log_path(log),
+                 ld->n - first, ld->n, bytes >> 20);
+    int err = recover_from(ld, first);
+    log_dir_end_recovery(log->folder.dir);
     return err;
 }
 
@@ -276,11 +295,12 @@ static int settle_epochs(struct loader *ld)
             err = segment_collect_epochs(ld->segments[i], &log->epochs);
         }
     }
-    /* After a clean stop the cut is of an epoch without records, which its leader is about to begin
-     * again: the file can wait for that, or for the next append. */
-    bool cut = !err && epoch_cache_cut_end(&log->epochs, ld->end);
-    cut |= !err && epoch_cache_cut_start(&log->epochs, log_start_offset(log));
-    ld->save_epochs |= cut && ld->recovered;
+    /* What is cut off has no records, and is cut off again at each load until the next append, or
+     * the next leader, saves what is left. */
+    if (!err) {
+        epoch_cache_cut_end(&log->epochs, ld->end);
+        epoch_cache_cut_start(&log->epochs, log_start_offset(log));
+    }
     if (!err && ld->save_epochs)
         err = log_save_epochs(log, false);
     return err;

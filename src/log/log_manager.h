@@ -3,7 +3,7 @@
  *
  * START    each dir: lock, meta.properties check, note and remove the clean mark, read checkpoints,
  *          load partitions with num.recovery.threads.per.data.dir threads (all dirs at once; with
- *          many logs and a clean stop before, with more, since that only waits for the disk),
+ *          many logs that have little to check, with more, since that only waits for the disk),
  *          unclean ones recovered, progress lines.
  *
  * STOP     log_manager_close: flush, producer snapshots, checkpoints, clean mark, unlock. All

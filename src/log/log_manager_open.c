@@ -281,8 +281,9 @@ static void load_dir(void *arg, int at)
     if (!md->clean && dl->n)
         say_info("log", "%s: %d logs, the last stop was not clean: they are checked", md->dir->path,
                  dl->n);
-    int threads = md->clean ? log_manager_light_threads(md->manager, dl->n) : md->manager->threads;
-    log_manager_parallel("log-load", threads, dl->n, load_one, dl);
+    md->dir->recovering_most = md->manager->threads;
+    log_manager_parallel("log-load", log_manager_light_threads(md->manager, dl->n), dl->n, load_one,
+                         dl);
     if (log_dir_offline(md->dir))
         return;
     md->loaded = true;

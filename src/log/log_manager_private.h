@@ -80,8 +80,8 @@ int managed_dir_write(struct managed_dir *md, enum manager_file which);
 /* All of them, and not stale any more. */
 int managed_dir_write_all(struct managed_dir *md);
 
-/* Threads for a clean start or stop of n logs: that waits for the disk rather than works, so with
- * many logs more than are set for recovery. */
+/* Threads for a start or stop of n logs: that waits for the disk rather than works, so with many
+ * logs more than are set for recovery. (log_dir_begin_recovery keeps to that for what is work.) */
 int log_manager_light_threads(const struct log_manager *m, int n);
 /* Runs work(arg, i) for i in [0, n), on `threads` threads or, if that is 1, here. */
 void log_manager_parallel(const char *name, int threads, int n, void (*work)(void *arg, int i),

@@ -92,7 +92,8 @@ int meta_properties_update(struct fs *fs, const char *dir, struct meta_propertie
     buf_free(&text);
     if (!err) {
         m->broker_id = broker_id;
-        snprintf(m->cluster_id, sizeof(m->cluster_id), "%s", cluster);
+        if (cluster != m->cluster_id)
+            snprintf(m->cluster_id, sizeof(m->cluster_id), "%s", cluster);
     }
     return err;
 }

@@ -97,6 +97,9 @@ def checkpoints():
     for name, text in (("epochs", b"0\n2\n0 0\n3 1057\n"), ("falling", b"0\n2\n3 0\n0 9\n")):
         write("checkpoint", name, b"\1" + text)
     write("checkpoint", "metadata", b"\2version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
+    write("checkpoint", "meta_all", b"\3version=0\nbroker.id=5\ncluster.id=abc\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+    write("checkpoint", "meta_odd", b"\3#comment\nversion: 0\nbroker.id : -1\n")
+    write("checkpoint", "meta_bad", b"\3version=9\nbroker.id=zz\n")
 
 
 def snapshots():

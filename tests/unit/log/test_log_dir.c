@@ -4,6 +4,8 @@
 
 #include "log_util.h"
 
+#include <sched.h>
+
 static void count_failure(void *arg, struct log_dir *d)
 {
     ++*(int *)arg;
@@ -164,7 +166,47 @@ static void too_long_a_path_is_refused(void **state)
     teardown(&t);
 }
 
+struct recoveries {
+    struct log_dir *dir;
+    atomic_int now, most;
+};
+
+static void *recover_often(void *arg)
+{
+    struct recoveries *r = arg;
+    for (int i = 0; i < 200; i++) {
+        log_dir_begin_recovery(r->dir);
+        int now = atomic_fetch_add(&r->now, 1) + 1;
+        if (now > atomic_load(&r->most))
+            atomic_store(&r->most, now);
+        sched_yield();
+        atomic_fetch_sub(&r->now, 1);
+        log_dir_end_recovery(r->dir);
+    }
+    return NULL;
+}
+
+static void logs_with_much_to_read_take_turns(void **state)
+{
+    enum { THREADS = 6 };
+    for (int most = 0; most < 3; most++) {
+        struct log_test t;
+        pthread_t threads[THREADS];
+        setup(&t);
+        struct recoveries r = {.dir = t.dir};
+        t.dir->recovering_most = most;
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, recover_often, &r), 0);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        assert_int_equal(t.dir->recovering, 0);
+        if (most)
+            assert_true(atomic_load(&r.most) <= most);
+        teardown(&t);
+    }
+}
+
 UNIT_MAIN(unit_test(it_fails_once), unit_test(one_process_at_a_time),
           unit_test(a_dir_that_cannot_be_made_is_offline), unit_test(the_clean_mark_is_taken_once),
           unit_test(the_doomed_go_when_due), unit_test(a_removal_that_fails_takes_it_offline),
-          unit_test(too_long_a_path_is_refused))
+          unit_test(too_long_a_path_is_refused), unit_test(logs_with_much_to_read_take_turns))
