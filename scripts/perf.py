@@ -7,8 +7,10 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -220,6 +222,27 @@ def groups_load(run, size):
     return {"groups_mb": full - empty, "fill_ms": got["fill_ms"], "load_ms": loaded["load_ms"], "restart_ms": again.start_ms}
 
 
+def connections(n):
+    """Latency of one producer beside n connections that do nothing."""
+    def work(run, size):
+        host, port = run.target.address.rsplit(":", 1)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < n + 100:
+            return None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        run.topic("connections")
+        idle = [socket.create_connection((host, int(port))) for _ in range(n)]
+        try:
+            got = run.produce("connections", 5, throughput=1000, props=["linger.ms=0"])
+            got["with_connections_rss_mb"] = status_mb(run.target.pid, "VmRSS")
+            return got
+        finally:
+            for s in idle:
+                s.close()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return work
+
+
 WORKLOADS = [  # name, function, in --quick, floor it is set against
     ("produce-acks1-1k", produce_acks1, True, "produce"),
     ("fetch-cached-1k", fetch_cached, True, "fetch"),
@@ -229,6 +252,8 @@ WORKLOADS = [  # name, function, in --quick, floor it is set against
     ("e2e-latency", e2e_latency, True, None),
     ("partitions-1000", partitions(1000), False, "produce"),
     ("partitions-10000", partitions(10000), False, "produce"),
+    ("connections-5000", connections(5000), False, None),
+    ("connections-10000", connections(10000), False, None),
     ("group-rebalance-3", group_rebalance(3), False, None),
     ("group-rebalance-100", group_rebalance(100), False, None),
     ("group-rebalance-1000", group_rebalance(1000), False, None),
@@ -245,7 +270,38 @@ def compaction(args, folder):
     return [json.loads(line) for line in out.splitlines()]
 
 
-BENCHES = [("compaction", compaction)]  # no broker in them; not in --quick
+def starts(partitions, mb):
+    """From exec to 'started' with so many partitions and records: after a clean stop, and after kill -9."""
+    def work(args, folder):
+        sub = tempfile.mkdtemp(dir=folder)
+        broker = Broker(args.bin, sub)
+        try:
+            run = Run(args, broker)
+            begin = time.monotonic()
+            run.topic("starts", partitions)
+            row = {"workload": f"start-{partitions}" + (f"-{mb}mb" if mb else ""), "create_s": time.monotonic() - begin}
+            if mb:
+                run.produce("starts", mb)
+            broker.stop()
+            broker = Broker(args.bin, sub)
+            row["start_clean_ms"], row["rss_mb"] = broker.start_ms, status_mb(broker.pid, "VmRSS")
+            if mb:  # something that no checkpoint covers
+                Run(args, broker).produce("starts", max(1, mb // 10))
+            broker.process.kill()
+            broker.process.wait(60)
+            broker = Broker(args.bin, sub)
+            row["start_killed_ms"] = broker.start_ms
+        finally:
+            broker.process.kill()
+            broker.process.wait(60)
+            shutil.rmtree(sub)
+        return [row]
+    return work
+
+
+# with brokers of their own, or none; not in --quick
+BENCHES = [("compaction", compaction), ("start-1000", starts(1000, 0)), ("start-10000", starts(10000, 0)),
+           ("start-100-10240mb", starts(100, 10240))]
 
 
 def floor(args, kind, folder, mb):
@@ -341,6 +397,12 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     print_table(rows)
     print_others(rows)
+    for r in rows:
+        if "start_clean_ms" in r:
+            print(f"\n{r['workload']}: created in {r['create_s']:.1f} s; start after a clean stop {r['start_clean_ms']:.0f} ms, "
+                  f"after kill -9 {r['start_killed_ms']:.0f} ms")
+        if "with_connections_rss_mb" in r:
+            print(f"\n{r['workload']}: RSS with all of them open {r['with_connections_rss_mb']:.0f} MB")
     own = [r for r in rows if r.get("start_ms")]
     if own:
         print(f"\nexec to 'started': {min(r['start_ms'] for r in own):.0f} ms; idle RSS: {min(r['idle_rss_mb'] for r in own):.1f} MB")

@@ -341,7 +341,7 @@ static const char *value_start(const char *at, const char *end)
 
 static int parse_line(struct props *p, const struct buf *text, struct buf *key, struct buf *value)
 {
-    const char *from = (const char *)text->p, *end = from + text->len;
+    const char *from = text->p ? (const char *)text->p : "", *end = from + text->len;
     const char *stop = key_end(from, end);
     if (!unescape(from, stop, key) || !unescape(value_start(stop, end), end, value))
         return -EINVAL;
