@@ -1,5 +1,6 @@
 """Listeners that come, change and go while the broker runs: sockets, connections, limits, what Metadata tells, what is
 refused, what a restart finds."""
+import os
 import re
 import socket
 import unittest
@@ -197,6 +198,28 @@ class Listeners(unittest.TestCase):
         self.assertEqual(code, INVALID_REQUEST)
         self.assertEqual(self.told(self.conn), [("127.0.0.1", self.broker.port)])
         self.assertEqual(self.broker.count_lines(" listening on"), 1)
+
+    def test_network_threads_change(self):
+        """By half or double at most; those who are served go on, wherever they are."""
+        def threads():
+            folder = "/proc/%d/task" % self.broker.pid
+            names = []
+            for task in os.listdir(folder):
+                with open("%s/%s/comm" % (folder, task)) as f:
+                    names.append(f.read().strip())
+            return sum(n.startswith("net-") for n in names)
+        self.assertEqual(threads(), 3)
+        others = [kwire.Conn(self.broker.port) for _ in range(6)]
+        for n, there in (("6", 6), ("12", 12), ("6", 12), ("3", 12)):
+            self.assertEqual(self.alter_keys({"num.network.threads": n}, name=""), (0, None))
+            self.assertEqual(threads(), there)
+            others.append(kwire.Conn(self.broker.port))
+            for c in others:
+                c.call("ApiVersions", 0)
+        for n in ("7", "0", "-1", "x"):
+            self.assertEqual(self.alter_keys({"num.network.threads": n}, name="")[0], INVALID_REQUEST)
+        for c in others:
+            c.close()
 
     def test_many_changes_leave_nothing_behind(self):
         def change():
