@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/admin_private.h"
@@ -115,7 +116,7 @@ static void find_parts(struct verifying *v, int64_t timeout)
         tool_log_error("No topics found. %s, if specified, is either filtering out all topics or "
                        "there is no topic.",
                        pattern);
-        exit(1);
+        _exit(1);
     }
 }
 

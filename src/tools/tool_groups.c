@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/errors.h"
 #include "tools/tool_conf.h"
@@ -30,7 +31,7 @@ void groups_check(kafka_err_t err)
         return;
     printf("\nError: Executing consumer group command failed due to %s: %s\n",
            tool_java_exception(err, class), tool_error(err));
-    exit(tool_finish(1));
+    _exit(tool_finish(1));
 }
 
 const char *groups_exception(kafka_err_t err, char out[512])

@@ -74,7 +74,7 @@ void tool_die(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
-    exit(1);
+    _exit(1); /* what is still held goes with the process; the threads of clients end with it */
 }
 
 static void on_client_log(int level, const char *line, void *arg)

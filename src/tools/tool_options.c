@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kafka/common.h>
 
@@ -37,7 +38,8 @@ void tool_usage_error(const struct tool *tool, const char *fmt, ...)
     fputc('\n', stderr);
     if (!tool->terse)
         tool_usage_print(tool, stderr);
-    exit(1);
+    fflush(stdout);
+    _exit(1);
 }
 
 bool tool_int_of(const char *text, int64_t *out)
