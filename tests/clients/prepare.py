@@ -5,6 +5,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ def fetch(what, args, **more):
     except subprocess.TimeoutExpired:
         raise Skip("%s is not to be had within %d s" % (what, FETCH_DEADLINE))
     if p.returncode != 0:
-        lines = [line.strip() for line in p.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+        said = re.sub(r"\x1b\[[0-9;]*m", "", p.stdout.decode("utf-8", "replace"))
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if "error" in line.lower()] or lines or ["status %d" % p.returncode]
         raise Skip("%s is not to be had: %s" % (what, telling[0][:200]))
 
@@ -119,7 +121,7 @@ def node(package, version, program, at_least, *extras):
             with open(f.at("package.json"), "w") as p:
                 p.write('{"private": true}\n')
             fetch("%s %s" % (package, version),
-                  ["npm", "install", "--no-audit", "--no-fund", "--no-save", "--no-package-lock",
+                  ["npm", "install", "--fetch-retries=1", "--fetch-retry-maxtimeout=5000", "--no-audit", "--no-fund", "--no-save", "--no-package-lock",
                    "%s@%s" % (package, version), *extras], cwd=f.path)
             for path in glob.glob(os.path.join(HERE, "node", "*.mjs")):
                 shutil.copy(path, f.path)
