@@ -831,7 +831,7 @@ static void gaps_stay_legal_when_the_policy_changes(void **state)
     c.t.config.segment_bytes = 200;
     log_set_config(c.t.log, &c.t.config);
     for (int i = 0; i < 8; i++) {
-        char last[8];
+        char last[16];
         snprintf(last, sizeof(last), "l%d", i);
         put(&c, last, "stays");
         put(&c, "same", "goes");
