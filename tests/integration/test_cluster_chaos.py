@@ -59,7 +59,8 @@ class Chaos(unittest.TestCase):
         try:
             with Cluster(3, **args) as c:
                 c.create_topic("t", partitions=self.PARTITIONS)
-                with History(c, "t", self.PARTITIONS) as h:
+                # (The pause: to check very many records would take longer than all the faults.)
+                with History(c, "t", self.PARTITIONS, pause=0.005) as h:
                     h.grow(50)
                     for _ in range(rounds):
                         fault, broker = self.random.choice(faults), self.random.choice(c.running())
