@@ -24,7 +24,8 @@ class Levels(unittest.TestCase):
             h.check()
             h.check_copies()
             with c.zk.client() as z:
-                self.assertEqual("topic_id" in z.json("/brokers/topics/t"), min(levels) >= "2.8")
+                if len(set(levels)) == 1:  # else a topic gets its id as soon as somebody controls who gives ids
+                    self.assertEqual("topic_id" in z.json("/brokers/topics/t"), levels[0] >= "2.8")
                 until("notices are gone", lambda: z.children("/isr_change_notification") == [])
 
     def test_2_3(self):

@@ -105,7 +105,7 @@ class Consumers(harness.BrokerTest):
             self.assertEqual(describe_consumers(self.c, group)["group_state"], "Empty")
 
     def test_a_silent_member_goes(self):
-        with Broker(overrides=dict(OVERRIDES, **{"group.consumer.session.timeout.ms": "1000",
+        with Broker(overrides=dict(OVERRIDES, **{"group.consumer.session.timeout.ms": "4000",
                                                  "group.consumer.heartbeat.interval.ms": "100"})) as broker:
             with kwire.Conn(broker.port) as c:
                 g.coordinator(c, "g")

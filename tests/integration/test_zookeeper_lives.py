@@ -23,6 +23,8 @@ class Three(unittest.TestCase):
         with self.zk.client() as z:
             controller = z.json("/controller")["brokerid"]
         with kwire.Conn(self.brokers[controller].port) as c:
+            until("the controller knows all brokers", lambda: len(
+                c.call("Metadata", 5, topics=[], allow_auto_topic_creation=False)["brokers"]) == len(self.brokers))
             t = c.call("CreateTopics", 5, timeout_ms=30000, topics=[
                 {"name": name, "num_partitions": partitions, "replication_factor": copies}])["topics"][0]
             self.assertEqual(t["error_code"], 0, t)
