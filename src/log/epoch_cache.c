@@ -58,7 +58,10 @@ int epoch_cache_parse(struct epoch_cache *c, const char *text, size_t len)
 {
     pthread_mutex_lock(&c->lock);
     c->n = 0;
-    int err = checkpoint_parse(text, len, 2, add_line, c);
+    /* without its last line end it was cut, perhaps inside a number */
+    int err = len && text[len - 1] != '\n' ? -EBADMSG : 0;
+    if (!err)
+        err = checkpoint_parse(text, len, 2, add_line, c);
     if (err)
         c->n = 0;
     pthread_mutex_unlock(&c->lock);
@@ -83,20 +86,28 @@ int epoch_cache_read(struct epoch_cache *c, struct fs *fs, const char *dir, bool
     return err;
 }
 
+/* APPENDED: over what is there, to which the text only adds an entry, so that any part of the write
+ * leaves a count or a line that is wrong, which shows. UNSYNCED: a new file; any part of that
+ * shows, too. SYNCED: durable. */
+enum how { APPENDED, UNSYNCED, SYNCED };
+
 static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *fs, const char *dir,
-                      bool sync)
+                      enum how how)
 {
+    static int (*const write[])(struct fs *, const char *, const void *, size_t) = {
+        [APPENDED] = fs_overwrite, [UNSYNCED] = fs_replace_unsynced, [SYNCED] = fs_replace};
     char path[LOG_PATH_MAX];
     uint64_t hash = hash_bytes(text->p, text->len);
-    if (c->on_disk_n == text->len && c->on_disk == hash && !(sync && atomic_load(&c->unsynced))) {
+    if (c->on_disk_n == text->len && c->on_disk == hash &&
+        !(how == SYNCED && atomic_load(&c->unsynced))) {
         c->unsaved = false;
         return 0;
     }
     c->on_disk_n = 0; /* if it fails, who knows which */
     log_path_join(path, dir, EPOCH_FILE_NAME);
-    if (!sync)
+    if (how != SYNCED)
         atomic_store(&c->unsynced, true);
-    int err = (sync ? fs_replace : fs_overwrite)(fs, path, text->p, text->len);
+    int err = write[how](fs, path, text->p, text->len);
     if (err)
         return err;
     c->on_disk = hash;
@@ -106,13 +117,13 @@ static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *
 }
 
 static int write_entries(struct epoch_cache *c, const struct epoch_entry *v, int n, struct fs *fs,
-                         const char *dir, bool sync)
+                         const char *dir, enum how how)
 {
     struct buf text = BUF_INIT;
     buf_printf(&text, "0\n%d\n", n);
     for (int i = 0; i < n; i++)
         buf_printf(&text, "%" PRId32 " %" PRId64 "\n", v[i].epoch, v[i].start);
-    int err = text.failed ? -ENOMEM : write_text(c, &text, fs, dir, sync);
+    int err = text.failed ? -ENOMEM : write_text(c, &text, fs, dir, how);
     buf_free(&text);
     return err;
 }
@@ -120,7 +131,7 @@ static int write_entries(struct epoch_cache *c, const struct epoch_entry *v, int
 /* Only changers call it, one at a time, so v and n stand still without the lock. */
 int epoch_cache_write(struct epoch_cache *c, struct fs *fs, const char *dir, bool sync)
 {
-    return write_entries(c, c->v, c->n, fs, dir, sync);
+    return write_entries(c, c->v, c->n, fs, dir, sync ? SYNCED : UNSYNCED);
 }
 
 int epoch_cache_sync(struct epoch_cache *c, struct fs *fs, const char *dir, bool *named)
@@ -183,7 +194,9 @@ int epoch_cache_assign(struct epoch_cache *c, struct fs *fs, const char *dir, in
     if (n)
         memcpy(v, c->v, (size_t)n * sizeof(*v));
     v[n] = (struct epoch_entry){epoch, start};
-    int err = write_entries(c, v, n + 1, fs, dir, false);
+    /* is the file what is in memory, and nothing of it goes? A new log's is empty */
+    bool adds = n == c->n && (c->on_disk_n ? !c->unsaved : n == 0);
+    int err = write_entries(c, v, n + 1, fs, dir, adds ? APPENDED : UNSYNCED);
     if (err) {
         free(v);
         return err;
