@@ -2,7 +2,7 @@
 import zlib from 'node:zlib';
 import { Admin, Consumer, Producer } from '@platformatic/kafka';
 
-import { Skip, assigned, commands, fails, main, same, say, text, until } from './common.mjs';
+import { Skip, assigned, commands, errorText, fails, main, same, say, text, until } from './common.mjs';
 
 const LATEST = -1n, EARLIEST = -2n, LARGEST = -3n, TOPIC = 2, BROKER = 4;
 const base = broker => ({ clientId: 'checks', bootstrapBrokers: [broker], retries: 30, retryDelay: 100, timeout: 20000,
@@ -227,13 +227,23 @@ async function member(broker, args) {
     console.error(e);
     process.exit(1);
   });
+  // With KIP-848 a commit that meets a new epoch is to be sent again once the member has heard of it.
+  const commit = () => until('a commit', async () => {
+    try {
+      await consumer.commit({ offsets: [...positions.values()] });
+      return true;
+    } catch (e) {
+      if (!errorText(e).includes('STALE_MEMBER_EPOCH')) throw e;
+      return false;
+    }
+  });
   commands(async command => {
     if (command === 'commit') {
-      await consumer.commit({ offsets: [...positions.values()] });
+      await commit();
       say('COMMITTED');
     } else if (command === 'close') {
       await stream.close();
-      if (args.autocommit === 'true' && positions.size) await consumer.commit({ offsets: [...positions.values()] });
+      if (args.autocommit === 'true' && positions.size) await commit();
       await consumer.close();
       say('CLOSED');
       process.exit(0);
