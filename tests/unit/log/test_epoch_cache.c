@@ -140,7 +140,8 @@ static void damage_is_refused(void **state)
 {
     static const char *const bad[] = {"0\n3\n0 0\n",  "0\n1\n0\n",        "0\n1\n0 -1\n",
                                       "0\n1\n-1 0\n", "0\n2\n1 0\n0 5\n", "0\n2\n0 5\n1 5\n",
-                                      "1\n0\n",       "0\n1\n0 0 0\n",    "garbage"};
+                                      "1\n0\n",       "0\n1\n0 0 0\n",    "garbage",
+                                      "0\n1\n0 5",    "0\n2\n0 5\n1 25"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct epoch_cache c;
         epoch_cache_init(&c);
