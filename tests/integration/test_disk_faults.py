@@ -77,6 +77,13 @@ class Device:
     def break_down(self):
         self.below.fill(0)
 
+    def turn_read_only(self):
+        trigger = "/sys/fs/ext4/%s/trigger_fs_error" % os.path.basename(self.device)
+        if not run("mount", "-o", "remount,errors=remount-ro", self.path) or not os.access(trigger, os.W_OK):
+            raise unittest.SkipTest("cannot make a file system fail here")
+        with open(trigger, "w") as f:
+            f.write("a test")
+
     def close(self):
         run("umount", "-l", self.path)
         if self.device:
@@ -209,6 +216,32 @@ class VanishedDisk(Base):
         self.assertEqual(self.put(self.there[0], 1000), 0)
         shutil.rmtree(self.bad)
         self.assertEqual(self.put_until_it_fails(1000), STORAGE_ERROR)  # at the next roll
+        self.assert_bad_is_offline()
+
+    def test_read_only_at_a_start(self):
+        """It cannot even be locked: the others serve; when it can be written to again, all is there."""
+        self.begin()
+        for p in range(PARTITIONS):
+            self.assertEqual(self.put(p, 100), 0)
+        self.conn.close()
+        self.broker.stop()
+        self.assertTrue(run("mount", "-o", "remount,ro", self.mount.path))
+        self.broker.start()
+        self.conn = kwire.Conn(self.broker.port)
+        for p in self.here:
+            harness.until("a leader of t-%d" % p, lambda: self.put(p, 10) == 0)
+        self.assert_bad_is_offline()
+        self.conn.close()
+        self.broker.stop()
+        self.assertTrue(run("mount", "-o", "remount,rw", self.mount.path))
+        self.assert_all_is_there_after(self.broker.start)
+
+    def test_read_only_while_running(self):
+        """What ext4 does to itself when it finds that its disk is broken."""
+        self.begin(Device, 16384, **{"segment.bytes": "16384"})
+        self.assertEqual(self.put(self.there[0], 1000), 0)
+        self.mount.turn_read_only()
+        self.assertEqual(self.put_until_it_fails(1000, 500), STORAGE_ERROR)
         self.assert_bad_is_offline()
 
     def test_writes_fail_at_the_device(self):
