@@ -255,7 +255,7 @@ static void compare(struct indexing *x, struct time_notes *n, struct time_offset
     file_batches_init(&walk, x->log, from.position, x->log_size, x->window, sizeof x->window);
     while (found < e.offset && file_batches_next(&walk, &b, &pos) == BATCH_OK)
         found = b.last_offset;
-    if (found != e.offset) {
+    if (!b.size || found != e.offset) { /* an entry may say -1, too */
         note(&n->offsets, "Indexed offset: %" PRId64 ", found log offset: %" PRId64 "\n", e.offset,
              found < e.offset ? -1 : found);
         return;
