@@ -85,16 +85,20 @@ bool batch_crc_ok(const struct batch *b)
            b->crc == legacy_crc(b->p, b->size);
 }
 
+/* In 64 bits: of damaged files the numbers may be any. */
+static int32_t wrap_sequence(int64_t v)
+{
+    if (v > INT32_MAX)
+        v -= INT64_C(1) << 31;
+    return (int32_t)(v < 0 ? v + (INT64_C(1) << 31) : v);
+}
+
 int32_t sequence_add(int32_t s, int32_t n)
 {
-    if (s > INT32_MAX - n)
-        return n - (INT32_MAX - s) - 1;
-    return s + n;
+    return wrap_sequence((int64_t)s + n);
 }
 
 int32_t sequence_sub(int32_t s, int32_t n)
 {
-    if (s < n)
-        return INT32_MAX - (n - s) + 1;
-    return s - n;
+    return wrap_sequence((int64_t)s - n);
 }
