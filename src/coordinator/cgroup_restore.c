@@ -225,14 +225,18 @@ static int restore_metadata(struct cmember *m, const struct consumer_group_membe
     return 0;
 }
 
+enum { PARTITION_MAX = 1 << 20 /* no topic has more: a damaged record */ };
+
 static int restore_target(struct cmember *m,
                           const struct consumer_group_target_assignment_member_value *v)
 {
     for (int32_t t = 0; t < v->topic_partitions.n; t++)
-        for (int32_t i = 0; i < v->topic_partitions.v[t].partitions.n; i++)
-            if (part_set_add(&m->target, v->topic_partitions.v[t].topic_id,
-                             v->topic_partitions.v[t].partitions.v[i]) != 0)
+        for (int32_t i = 0; i < v->topic_partitions.v[t].partitions.n; i++) {
+            int32_t partition = v->topic_partitions.v[t].partitions.v[i];
+            if (partition >= 0 && partition <= PARTITION_MAX &&
+                part_set_add(&m->target, v->topic_partitions.v[t].topic_id, partition) != 0)
                 return -ENOMEM;
+        }
     part_set_sort(&m->target);
     return 0;
 }
@@ -245,7 +249,6 @@ static int32_t sound_epoch(int32_t epoch)
 }
 
 typedef struct consumer_group_current_member_assignment_value_assigned_partition current_part;
-enum { PARTITION_MAX = 1 << 20 /* no topic has more: a damaged record */ };
 
 /* What another member has by its record already is that one's. */
 static int restore_parts(const struct cmember *m, const current_part *v, int32_t n,

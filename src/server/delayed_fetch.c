@@ -80,6 +80,11 @@ static void aborted(struct net_request *r)
 void fetch_wait(struct fetch_op *op)
 {
     fetch_release_reads(op);
+    if (op->req->net->gone) { /* while its records were read ahead: nobody would cancel the wait */
+        fetch_release(op);
+        request_respond_none(op->req);
+        return;
+    }
     size_t n = (size_t)op->context.wants_n;
     struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
     struct partition **partitions = arena_array(op->req->arena, struct partition *, n);

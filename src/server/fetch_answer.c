@@ -62,8 +62,11 @@ static void fill_aborted(struct fetch_op *op, const struct partition_read *read,
         return;
     struct fetch_response_aborted_transaction *v =
         fetch_response_aborted_transaction_new(op->req->arena, read->aborted_n);
-    if (!v)
+    if (!v) { /* without them the reader would take aborted records for good ones */
+        out->error_code = KERR_UNKNOWN_SERVER_ERROR;
+        out->records = (struct records){.p = (const uint8_t *)""};
         return;
+    }
     for (int i = 0; i < read->aborted_n; i++) {
         v[i].producer_id = read->aborted[i].producer_id;
         v[i].first_offset = read->aborted[i].first_offset;

@@ -2,14 +2,17 @@
  * which serves others meanwhile, finds them there when it reads again and sends.
  *
  * The worker makes the same read with its waits, and passes over the bytes; up to what the answer
- * may hold. Nothing is handed over but warm pages, so a log that changes meanwhile does no harm. A
- * client that leaves is not noticed until the worker is done: what it does is bounded. */
+ * may hold. Nothing is handed over but warm pages, so a log that changes meanwhile does no harm.
+ * For a client that has left nothing more is read. */
+#include <stdatomic.h>
+
 #include "server/fetch_op.h"
 
 struct warm_job {
     struct job job;
     struct fetch_op *op;
     void (*then)(struct fetch_op *op);
+    atomic_bool gone;   /* the client; set by the reactor */
     struct arena arena; /* of the worker: the request's is not its own */
 };
 
@@ -34,7 +37,7 @@ static void warm_work(struct job *job)
     struct warm_job *w = container_of(job, struct warm_job, job);
     uint32_t left = w->op->max_bytes;
     arena_init(&w->arena, 0);
-    for (int i = 0; i < w->op->context.wants_n && left > 0; i++)
+    for (int i = 0; i < w->op->context.wants_n && left > 0 && !atomic_load(&w->gone); i++)
         if (w->op->slots[i].partition && w->op->slots[i].read.slice.cold)
             warm_slot(w, i, &left);
     arena_free(&w->arena);
@@ -43,9 +46,23 @@ static void warm_work(struct job *job)
 static void warm_done(struct job *job)
 {
     struct warm_job *w = container_of(job, struct warm_job, job);
-    struct broker *b = w->op->req->broker;
-    fetch_read_then(w->op, true, w->then);
+    struct request *req = w->op->req;
+    struct broker *b = req->broker;
+    req->net->aborted = NULL;
+    if (req->net->gone) {
+        fetch_release(w->op);
+        request_respond_none(req);
+    } else {
+        fetch_read_then(w->op, true, w->then);
+    }
     broker_async_end(b);
+}
+
+/* Nobody is left to read for: what waits for a worker is then over at once. */
+static void warm_aborted(struct net_request *r)
+{
+    struct warm_job *w = r->user;
+    atomic_store(&w->gone, true);
 }
 
 void fetch_read_then(struct fetch_op *op, bool reread, void (*then)(struct fetch_op *op))
@@ -60,6 +77,9 @@ void fetch_read_then(struct fetch_op *op, bool reread, void (*then)(struct fetch
     fetch_release_reads(op);
     w->op = op;
     w->then = then;
+    atomic_init(&w->gone, false);
+    op->req->net->user = w;
+    op->req->net->aborted = warm_aborted;
     w->job.work = warm_work;
     w->job.done = warm_done;
     w->job.done_on = request_executor(op->req);

@@ -186,7 +186,7 @@ class ClusterScript(unittest.TestCase):
             self.assertIn("the data is in", self.script("down"))
             self.assertEqual(self.script("status").count("not running"), 4)
             self.script("up", "1")
-            self.assertIn("t\n", run(tool + ["--list"])[1])
+            harness.until("the broker knows its topics again", lambda: "t\n" in run(tool + ["--list"])[1])
         finally:
             self.script("down", "--delete")
         self.assertFalse(os.path.exists(folder))

@@ -975,6 +975,29 @@ static void cold_records_hold_up_nobody_else(void **state)
     broker_close(&b);
 }
 
+/* The end of a wait comes from its client's end: one that began after it would last max_wait_ms. */
+static void nobody_waits_for_a_client_that_left_while_it_was_read_for(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    two_partitions(&b);
+    make_cold(&b, 1);
+    fetch_init(&f, 11);
+    f.body.max_wait_ms = INT32_MAX;
+    f.body.min_bytes = 1 << 20;
+    want(&f, "t", 0, 0);
+    send_fetch(&b, &c, &f);
+    assert_int_equal(c.how, WAITING);
+    disconnect(&c);
+    assert_int_equal(c.how, WAITING); /* a worker may be at it */
+    drain(&b);
+    assert_int_equal(c.how, NO_ANSWER);
+    assert_string_equal(events, ""); /* it had not begun, and does not */
+    call_free(&c);
+    broker_close(&b);
+}
+
 /* Pages that do not stay are waited for in the end. */
 static void records_that_stay_cold_are_answered_too(void **state)
 {
@@ -1107,6 +1130,7 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(conversion_of_much_is_cut_and_goes_on),
           unit_test(incremental_session_end_to_end), unit_test(session_is_fair_and_loses_nothing),
           unit_test(cold_records_hold_up_nobody_else),
+          unit_test(nobody_waits_for_a_client_that_left_while_it_was_read_for),
           unit_test(records_that_stay_cold_are_answered_too), unit_test(any_page_may_be_cold),
           unit_test(a_fetch_that_waited_finds_cold_records), unit_test(closed_files_are_cold),
           unit_test(a_read_error_is_told))
