@@ -250,6 +250,22 @@ static void a_state_that_its_sets_deny(void **state)
     assert_string_equal(cstate_of(b, "g"), "Stable");
 }
 
+/* Partitions below zero, or more than any topic has, in what a member shall get. */
+static void a_target_that_cannot_be(void **state)
+{
+    put_raw("0003" GROUP, "0000 00000005 00");
+    put_raw("0006" GROUP, "0000 00000005 00");
+    put_raw("0005" GROUP "000141", GOOD_MEMBER);
+    put_raw("0007" GROUP "000141", "0000 02 " ID_T " 05 00000001 fffffffb 7ffffffe 80000000 00 00");
+    put_raw("0008" GROUP "000141", "0000 00000005 00000004 00 01 01 00");
+    bench_restart(b);
+    assert_string_equal(parts_text(&cmember_of(b, "g", "A")->target), "t1");
+    assert_int_equal(BEAT(b, .member = "A", .epoch = 5).error, KERR_NONE);
+    BEAT(b, .member = "B"); /* a new target for both, from the old one */
+    assert_int_equal(BEAT(b, .member = "A", .epoch = cmember_of(b, "g", "A")->epoch).error,
+                     KERR_NONE);
+}
+
 static void scraps_make_no_group(void **state)
 {
     put_raw("0005" GROUP "000141", GOOD_MEMBER);
@@ -266,4 +282,4 @@ UNIT_MAIN(TEST(a_join_writes), TEST(a_leave_writes), TEST(a_static_member_writes
           TEST(records_by_themselves_make_a_group), TEST(what_cannot_be_read_is_passed_over),
           TEST(what_two_claim_is_the_firsts), TEST(epochs_that_do_not_fit_together),
           TEST(a_state_that_is_not_known), TEST(a_state_that_its_sets_deny),
-          TEST(scraps_make_no_group))
+          TEST(a_target_that_cannot_be), TEST(scraps_make_no_group))
