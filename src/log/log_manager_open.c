@@ -396,6 +396,22 @@ static bool names_others(const struct managed_dir *md)
     return false;
 }
 
+/* Does the file call records recovered that are no longer there? Those that come in their place
+ * would be trusted after a power cut, whatever became of them. */
+static bool points_lie_ahead(const struct managed_dir *md)
+{
+    for (size_t j = 0; j < md->recovery_points.n; j++) {
+        const struct offset_entry *e = &md->recovery_points.v[j];
+        struct log *log =
+            log_manager_find(md->manager, (struct topic_partition){e->topic, e->partition});
+        bool ahead = log && log->folder.dir == md->dir && e->offset > log_recovery_point(log);
+        log_unref(log);
+        if (ahead)
+            return true;
+    }
+    return false;
+}
+
 static int save_recovery_points(void *arg, struct log_dir *d)
 {
     return managed_dir_write(arg, FILE_RECOVERY_POINTS);
@@ -412,6 +428,8 @@ static void finish_dir(struct managed_dir *md)
         atomic_store(&md->stale, names_others(md));
     md->dir->save_recovery_points = save_recovery_points;
     md->dir->save_cleaned = save_cleaned;
+    if (!log_dir_offline(md->dir) && points_lie_ahead(md))
+        (void)managed_dir_write_all(md); /* a failure takes the dir offline */
     offset_checkpoint_free(&md->recovery_points);
     offset_checkpoint_free(&md->start_offsets);
     offset_checkpoint_free(&md->high_watermarks);

@@ -754,6 +754,28 @@ static void truncation_saves_the_recovery_points(void **state)
     teardown_manager(&mt);
 }
 
+/* Records that come where lost ones were must not be taken for those: were the power cut now, their
+ * bytes would not be looked at. */
+static void a_start_saves_the_recovery_points_of_what_is_left(void **state)
+{
+    struct manager_test mt;
+    int64_t v;
+    setup_manager(&mt, 1);
+    must_open(&mt);
+    struct log *log = make(&mt, "a", 0);
+    append_to(&mt, log, 6);
+    log_unref(log);
+    log_manager_abandon(mt.m);
+    struct offset_entry e = {STR_LIT("a"), 0, 10};
+    assert_int_equal(
+        offset_checkpoint_write(mt.t.fs, in_dir(&mt, 0, CHECKPOINT_RECOVERY_POINT), &e, 1), 0);
+    must_open(&mt);
+    assert_true(checkpoint_says(&mt, 0, CHECKPOINT_RECOVERY_POINT, "a", 0, &v));
+    assert_int_equal(v, 6);
+    close_manager(&mt);
+    teardown_manager(&mt);
+}
+
 static void topic_config(void *arg, struct str topic, struct log_config *c)
 {
     if (str_eqz(topic, "compacted"))
@@ -1068,6 +1090,8 @@ UNIT_MAIN(
     unit_test(a_dir_that_fails_takes_only_its_own_logs),
     unit_test(a_dir_that_does_not_load_is_offline), unit_test(every_failure_of_a_start),
     unit_test(flush_ms_flushes), unit_test(upkeep_reaches_all_logs),
-    unit_test(truncation_saves_the_recovery_points), unit_test(topics_get_their_settings_at_load),
-    unit_test(unreadable_checkpoints_count_as_empty), unit_test(new_logs_are_durable_once_synced),
-    unit_test(a_flush_makes_a_new_log_durable), unit_test(a_failed_sync_of_new_logs_is_told))
+    unit_test(truncation_saves_the_recovery_points),
+    unit_test(a_start_saves_the_recovery_points_of_what_is_left),
+    unit_test(topics_get_their_settings_at_load), unit_test(unreadable_checkpoints_count_as_empty),
+    unit_test(new_logs_are_durable_once_synced), unit_test(a_flush_makes_a_new_log_durable),
+    unit_test(a_failed_sync_of_new_logs_is_told))
