@@ -67,13 +67,6 @@ struct partition_read_args fetch_read_args(const struct fetch_op *op, int i)
                                         .leader_only = op->leader_only};
 }
 
-static void count_replicated(struct fetch_op *op, struct topic_partition tp, int64_t bytes)
-{
-    struct replication_throttle *t = broker_throttle(op->req->broker);
-    if (replication_throttle_lists(t, THROTTLE_LEADER, tp))
-        replication_throttle_count(t, THROTTLE_LEADER, bytes);
-}
-
 /* The one place where a fetch gets its slices; they are not looked into here. */
 static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one, bool reread)
 {
@@ -98,8 +91,6 @@ static void obtain_slice(struct fetch_op *op, int i, uint32_t left, bool min_one
     }
     s->error = partition_read(s->partition, &args, op->req->arena, &s->read);
     op->cold |= s->read.slice.cold;
-    if (op->replica_id >= 0 && s->read.slice.len > 0)
-        count_replicated(op, tp, s->read.slice.len);
     if (s->error != KERR_NONE || s->read.diverging_epoch >= 0 || s->nearest >= 0)
         op->must_answer = true;
 }
@@ -182,11 +173,25 @@ static void ask_quotas(struct fetch_op *op)
     op->found_bytes = 0;
 }
 
+/* What a replica gets; not what was read and read again. */
+static void count_replicated(struct fetch_op *op)
+{
+    struct replication_throttle *t = broker_throttle(op->req->broker);
+    for (int i = 0; i < op->context.wants_n; i++) {
+        struct topic_partition tp = {op->context.wants[i].topic, op->context.wants[i].partition};
+        uint32_t len = op->slots[i].partition ? op->slots[i].read.slice.len : 0;
+        if (len > 0 && replication_throttle_lists(t, THROTTLE_LEADER, tp))
+            replication_throttle_count(t, THROTTLE_LEADER, len);
+    }
+}
+
 void fetch_deliver(struct fetch_op *op)
 {
     int version = request_version(op->req);
     if (op->replica_id < 0)
         ask_quotas(op);
+    else
+        count_replicated(op);
     if (version <= 3 && op->found_bytes > 0)
         fetch_convert(op, version <= 1 ? 0 : 1);
     else
