@@ -150,6 +150,22 @@ static bool add_parts(struct fetcher *f, struct fetch_request *r, int n)
     return true;
 }
 
+/* What left the session and is asked for again was never out of it: a leader takes the partitions
+ * of a request in before it forgets any, so one that is named in both would be gone. */
+static void keep_asked(struct fetcher *f)
+{
+    struct list gone = LIST_INIT(gone);
+    for (struct list *it; (it = list_pop(&f->forgotten)) != NULL;) {
+        struct forgotten *g = list_entry(it, struct forgotten, link);
+        struct str name = {g->topic, g->topic_len};
+        if (fetcher_asked(f, f->session_ids ? STR_NULL : name, g->id, g->partition))
+            free(g);
+        else
+            list_push_back(&gone, it);
+    }
+    list_splice(&f->forgotten, &gone);
+}
+
 static bool add_forgotten(struct fetcher *f, struct fetch_request *r)
 {
     int n = 0;
@@ -210,6 +226,7 @@ bool fetcher_fetch(struct fetcher *f)
         ids = can_use_ids(f);
         f->session_ids = ids;
     }
+    keep_asked(f);
     int version = ibp_fetch_version(f->s->ibp);
     if (!ids && version > IBP_FETCH_BY_NAME)
         version = IBP_FETCH_BY_NAME;

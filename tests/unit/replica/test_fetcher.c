@@ -435,6 +435,33 @@ static void a_stopped_replica_stays_as_it_is(void **state)
     sim_net_close(&net);
 }
 
+/* Forgotten and followed again between two requests of one session, by id and by name: it stays in
+ * the session. */
+static void a_replica_that_comes_back_between_two_requests_is_fetched(void **state)
+{
+    static const int levels[] = {0, IBP(2, 7, 0)};
+    for (int l = 0; l < 2; l++) {
+        sim_net_open(&net, 2, levels[l]);
+        sim_net_lead(&net, 0, 1, 0, 0, 7);
+        sim_net_lead(&net, 1, 1, 0, 0, 7);
+        sim_net_advance(&net, 600); /* a session with both, and a fetch that waits */
+        sim_net_append(&net, 1, 1, 3);
+        sim_net_drain(&net); /* the next one was just sent */
+        int full = node(1)->full_fetches;
+        assert_int_equal(bench_stop(&node(2)->b, "t", 0, 0, false), KERR_NONE);
+        sim_net_lead(&net, 0, 1, 1, 1, 7);
+        sim_net_append(&net, 1, 1, 3); /* which ends the fetch */
+        sim_net_drain(&net);
+        sim_net_append(&net, 1, 0, 3);
+        sim_net_append(&net, 1, 1, 3);
+        sim_net_advance(&net, 2000);
+        assert_int_equal(node(1)->full_fetches, full); /* else it tells nothing */
+        assert_int_equal(sim_net_end(&net, 2, 1), 9);
+        assert_int_equal(sim_net_end(&net, 2, 0), 3);
+        sim_net_close(&net);
+    }
+}
+
 static void a_held_back_replica_fetches_when_it_may(void **state)
 {
     sim_net_open(&net, 2, 0);
@@ -519,6 +546,7 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(without_an_id_in_the_order_it_goes_by_name),
           unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
           unit_test(a_stopped_replica_stays_as_it_is),
+          unit_test(a_replica_that_comes_back_between_two_requests_is_fetched),
           unit_test(a_held_back_replica_fetches_when_it_may),
           unit_test(a_disk_fault_ends_that_partition_alone), unit_test(partitions_are_spread_anew),
           unit_test(partitions_are_spread_as_everywhere))
