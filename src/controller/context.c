@@ -384,3 +384,13 @@ void context_forget_dropped(struct ctl_partition *p)
         p->topic->replicas_in[p->replicas[p->replicas_n + i].state]--;
     p->dropped_n = 0;
 }
+
+void context_keep_dropped(struct ctl_partition *p, struct id_list origin)
+{
+    for (int i = 0; i < p->replicas_n + p->dropped_n; i++) {
+        p->replicas[i].adding = !id_list_has(origin, p->replicas[i].broker);
+        p->replicas[i].removing = i >= p->replicas_n;
+    }
+    p->replicas_n += p->dropped_n;
+    p->dropped_n = 0;
+}

@@ -141,6 +141,9 @@ struct id_list context_target(const struct ctl_partition *p, struct arena *a);
  * context_forget_dropped. Pointers to replicas are not good any more. 0 or -ENOMEM. */
 int context_reassign(struct ctl_partition *p, struct id_list target, struct id_list origin);
 void context_forget_dropped(struct ctl_partition *p);
+/* The dropped ones are assigned after all, behind the others and to be removed; what is not of the
+ * origin is being added. Undoes context_reassign(p, target, target) of a move from there. */
+void context_keep_dropped(struct ctl_partition *p, struct id_list origin);
 /* Takes over what the state node holds. 0 or -ENOMEM (then it is as before). */
 int context_set_known(struct ctl_partition *p, const struct partition_node *node, int32_t epoch);
 struct ctl_replica *context_replica(const struct ctl_partition *p, int32_t broker); /* NULL */

@@ -4,9 +4,12 @@
  *   1  the topic's node says so: from here on every controller knows of it
  *   2  the leader and the others hear of the new assignment in a new epoch; the added ones begin
  *   3  wait until all of T are in sync
- *   4  the assignment is T: a leader in T, told in a new epoch; the removed ones leave the ISR,
- * stop and delete 5  the topic's node says T The node says T last, since it is the only lasting
- * memory of O: whoever takes over in the middle begins again at 2 or 4.
+ *   4  the assignment is T: a leader in T, told in a new epoch (if there can be none: back to 3);
+ *      the removed ones leave the ISR, stop and delete
+ *   5  the topic's node says T
+ *
+ * The node says T last, since it is the only lasting memory of O: whoever takes over in the middle
+ * begins again at 2 or 4.
  *
  * A new target while one is being worked on replaces it, from the same O; replicas that are in
  * neither are deleted at once. Cancelling is a move back to O. */
@@ -76,7 +79,8 @@ static bool all_written(struct flow *f)
     return true;
 }
 
-/* ---- completing. job.partitions: ready; job.at: the one that is worked on ---- */
+/* ---- completing. job.partitions: ready; job.at: the one that is worked on; job.ids: its origin
+ * ---- */
 
 static struct ctl_partition *current(struct flow *f)
 {
@@ -94,19 +98,45 @@ static void put_online(struct flow *f)
         if (p->replicas[i].adding && p->replicas[i].state == REPLICA_NEW)
             job_add_replica(f, &added, p, &p->replicas[i]);
     replicas_move(j->c, &added, REPLICA_ONLINE);
-    struct id_list target = context_target(p, &f->arena);
-    if (!target.v || context_reassign(p, target, target)) {
+    struct id_list target = context_target(p, &f->arena), origin = context_origin(p, &f->arena);
+    if (!target.v || !origin.v || context_reassign(p, target, target)) {
         flow_fail(f, -ENOMEM);
         return;
     }
+    j->ids = origin.v;
+    j->ids_n = origin.n;
     bool stays = id_list_has(target, p->leader) && replica_is_online(j->c, p, p->leader);
     job_add_partition(f, &one, p);
     partitions_elect(f, one, stays ? ELECT_KEEP : ELECT_REASSIGNED);
 }
 
+/* The next one, if there is one. */
+static bool goes_on(struct flow *f)
+{
+    struct job *j = job_of(f);
+    if (++j->at == j->partitions.n)
+        return false;
+    flow_goto(f, put_online);
+    return true;
+}
+
+static void read_asked(struct flow *f);
+
+/* Nobody of the target leads: the ISR was another than was known (its leader may have written it
+ * meanwhile), or none of them is online. Then those that are to go may be all that have the
+ * records: the move goes on, and is looked at again when the ISR changes or a broker arrives. */
 static void stop_removed(struct flow *f)
 {
     struct job *j = job_of(f);
+    struct ctl_partition *p = current(f);
+    if (!p->elected) {
+        say_warn(j->c->component, "partition %.*s-%d cannot end its move yet",
+                 STR_ARG(p->topic->name), p->number);
+        context_keep_dropped(p, (struct id_list){j->ids, j->ids_n});
+        if (!goes_on(f))
+            flow_goto(f, read_asked);
+        return;
+    }
     j->replicas = (struct replica_list){NULL, 0, 0};
     add_dropped(f, &j->replicas, current(f));
     replicas_go_offline(f, j->replicas);
@@ -133,8 +163,7 @@ static void tell_end(struct flow *f)
         p->topic->ineligible = false;
         job_add_topic(f, &j->topics, p->topic);
     }
-    if (++j->at < j->partitions.n)
-        flow_goto(f, put_online);
+    goes_on(f);
 }
 
 /* The node of tools names only what is still to be done. */

@@ -108,6 +108,23 @@ static int sync_up(struct sim_cluster *c, const int32_t *isr, int n)
                                 : k.out.isr.topics.v[0].partitions.v[0].error_code;
 }
 
+/* As the leaders of old levels do: themselves, and the controller hears of it later. */
+static void write_isr(struct sim_cluster *c, const int32_t *isr, int n)
+{
+    struct partition_node p = sim_state(c, "t", 0, NULL);
+    p.isr = (struct id_list){(int32_t *)isr, n};
+    struct store_op op = store_op_set("/brokers/topics/t/partitions/0/state",
+                                      znode_partition_encode(&p, &c->arena), STORE_ANY_VERSION);
+    assert_int_equal(run_op(c->base, &op), 0);
+}
+
+static void tell_isr(struct sim_cluster *c)
+{
+    struct named_partition named = {.topic = STR_LIT("t")};
+    struct bytes data = znode_partitions_encode((struct named_partitions){&named, 1}, &c->arena);
+    create(c->base, "/isr_change_notification/isr_change_", (const char *)data.p, STORE_SEQUENTIAL);
+}
+
 static void node_is(struct sim_cluster *c, const char *text)
 {
     struct topic_node node;
@@ -200,6 +217,129 @@ static void more_and_fewer_replicas(void **state)
     assert_null(sim_replica(c, 2, "t", 0));
     sim_check(c);
     sim_stop(c);
+}
+
+#define SECOND \
+    "{\"version\":3,\"partitions\":{\"0\":[1]},\"adding_replicas\":{},\"removing_replicas\":{}}"
+#define SWAPPED \
+    "{\"version\":3,\"partitions\":{\"0\":[1,0]},\"adding_replicas\":{},\"removing_replicas\":{}}"
+
+/* The ISR that is known has the target, the one in the store has it no more: the replicas that are
+ * to go have the only full copies, and stay until the target is in sync. */
+static void nothing_is_deleted_while_the_target_cannot_lead(void **state)
+{
+    for (int ends = 0; ends < 3; ends++) {
+        struct sim_cluster *c = &cluster;
+        static const int32_t two[] = {0, 1}, first[] = {0}, second[] = {1};
+        open_with_topic(c);
+        write_isr(c, first, 1);
+        assert_int_equal(move(c, "t", 0, second, 1), 0);
+        node_is(c, "{\"version\":3,\"partitions\":{\"0\":[1,0]},\"adding_replicas\":{},"
+                   "\"removing_replicas\":{\"0\":[0]}}");
+        assert_int_equal(listed(c), 1);
+        assert_int_equal(sim_state(c, "t", 0, NULL).leader, 0);
+        assert_non_null(sim_replica(c, 0, "t", 0));
+        assert_false(sim_replica(c, 0, "t", 0)->stopped);
+        assert_int_equal(sim_replica(c, 0, "t", 0)->leader, 0);
+        if (ends == 0) { /* in sync again */
+            write_isr(c, two, 2);
+            tell_isr(c);
+            sim_drain(c);
+        } else if (ends == 1) {
+            assert_int_equal(sync_up(c, two, 2), 0);
+        } else { /* cancelled */
+            assert_int_equal(move(c, "t", 0, NULL, -1), 0);
+        }
+        node_is(c, ends < 2 ? SECOND : SWAPPED);
+        assert_int_equal(listed(c), 0);
+        assert_int_equal(sim_state(c, "t", 0, NULL).leader, ends < 2);
+        assert_int_equal(sim_replica(c, 0, "t", 0) != NULL, ends == 2);
+        sim_check(c);
+        assert_int_equal(sim_delete_topic(c, "t"), 0); /* the counts of states are right */
+        sim_check(c);
+        assert_false(sim_exists(c, "/brokers/topics/t"));
+        sim_stop(c);
+    }
+}
+
+/* The same where the target was added, and leaves the ISR at each moment of the end; then it is
+ * back, or the move is cancelled. */
+static void an_added_target_that_cannot_lead_yet_goes_on(void **state)
+{
+    int kept = 0;
+    for (int steps = 0; steps < 60; steps++) {
+        struct sim_cluster *c = &cluster;
+        static const int32_t two[] = {0, 1}, three[] = {0, 1, 2}, third[] = {2};
+        int32_t version;
+        open_with_topic(c);
+        assert_int_equal(move(c, "t", 0, third, 1), 0);
+        write_isr(c, three, 3);
+        struct partition_node p = sim_state(c, "t", 0, &version);
+        p.isr = (struct id_list){(int32_t *)two, 2};
+        struct store_op leave = store_op_set("/brokers/topics/t/partitions/0/state",
+                                             znode_partition_encode(&p, &c->arena), version);
+        tell_isr(c);
+        for (int i = 0; i < steps; i++)
+            sim_executor_step(c->e);
+        bool left = run_op(c->base, &leave) == 0; /* else it leads already */
+        sim_drain(c);
+        assert_int_equal(listed(c), left);
+        if (left) {
+            kept++;
+            for (int32_t id = 0; id < 3; id++)
+                assert_false(sim_replica(c, id, "t", 0)->stopped);
+            node_is(c, "{\"version\":3,\"partitions\":{\"0\":[2,0,1]},"
+                       "\"adding_replicas\":{\"0\":[2]},\"removing_replicas\":{\"0\":[0,1]}}");
+            assert_int_equal(sim_state(c, "t", 0, NULL).leader, 0);
+        }
+        bool cancelled = left && kept % 2;
+        if (cancelled) {
+            assert_int_equal(move(c, "t", 0, NULL, -1), 0);
+            node_is(c, ORIGIN);
+        } else if (left) {
+            write_isr(c, three, 3);
+            tell_isr(c);
+            sim_drain(c);
+        }
+        assert_int_equal(listed(c), 0);
+        assert_int_equal(sim_state(c, "t", 0, NULL).leader, cancelled ? 0 : 2);
+        for (int32_t id = 0; id < 3; id++)
+            assert_int_equal(sim_replica(c, id, "t", 0) != NULL, cancelled == (id < 2));
+        sim_check(c);
+        assert_int_equal(sim_delete_topic(c, "t"), 0);
+        sim_check(c);
+        assert_false(sim_exists(c, "/brokers/topics/t"));
+        sim_stop(c);
+    }
+    assert_in_range(kept, 1, 59);
+}
+
+static void one_that_cannot_end_does_not_hold_up_the_others(void **state)
+{
+    static const char *const asked[] = {
+        "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0,\"replicas\":[1]},"
+        "{\"topic\":\"u\",\"partition\":0,\"replicas\":[1]}]}",
+        "{\"version\":1,\"partitions\":[{\"topic\":\"u\",\"partition\":0,\"replicas\":[1]},"
+        "{\"topic\":\"t\",\"partition\":0,\"replicas\":[1]}]}"};
+    for (int i = 0; i < 2; i++) {
+        struct sim_cluster *c = &cluster;
+        static const int32_t two[] = {0, 1}, first[] = {0};
+        open_with_topic(c);
+        assert_int_equal(sim_create_assigned(c, "u", two, 2), 0);
+        write_isr(c, first, 1);
+        create(c->base, "/admin/reassign_partitions", asked[i], 0);
+        sim_drain(c);
+        assert_int_equal(listed(c), 1);
+        assert_int_equal(sim_state(c, "u", 0, NULL).leader, 1);
+        assert_null(sim_replica(c, 0, "u", 0));
+        assert_non_null(sim_replica(c, 0, "t", 0));
+        assert_true(sim_exists(c, "/admin/reassign_partitions"));
+        assert_int_equal(sync_up(c, two, 2), 0);
+        node_is(c, SECOND);
+        assert_false(sim_exists(c, "/admin/reassign_partitions"));
+        sim_check(c);
+        sim_stop(c);
+    }
 }
 
 static void another_order_is_complete_at_once(void **state)
@@ -342,18 +482,8 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
             assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
             if (ending) {
                 assert_int_equal(move(c, "t", 0, target, 2), 0);
-                struct partition_node p = sim_state(c, "t", 0, NULL);
-                p.isr = (struct id_list){(int32_t *)all, 4};
-                struct store_op op =
-                    store_op_set("/brokers/topics/t/partitions/0/state",
-                                 znode_partition_encode(&p, &c->arena), STORE_ANY_VERSION);
-                assert_int_equal(run_op(c->base, &op), 0);
-                struct named_partition named = {.topic = STR_LIT("t")};
-                create(c->base, "/isr_change_notification/isr_change_",
-                       (const char *)znode_partitions_encode((struct named_partitions){&named, 1},
-                                                             &c->arena)
-                           .p,
-                       STORE_SEQUENTIAL);
+                write_isr(c, all, 4);
+                tell_isr(c);
             } else {
                 ask_move(c, "t", 0, target, 2, &k);
             }
@@ -380,6 +510,9 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
 }
 
 UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
+          unit_test(nothing_is_deleted_while_the_target_cannot_lead),
+          unit_test(an_added_target_that_cannot_lead_yet_goes_on),
+          unit_test(one_that_cannot_end_does_not_hold_up_the_others),
           unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
           unit_test(a_cancelled_move_gives_the_leadership_back),
           unit_test(a_new_target_replaces_the_old_one), unit_test(what_cannot_be_is_refused),
