@@ -130,7 +130,7 @@ bool followed_went_well(struct fetcher *f, struct followed *p, const char *doing
         p->state = FOLLOW_FAILED;
         atomic_fetch_add(&f->failed_n, 1);
         return false;
-    case KERR_OFFSET_OUT_OF_RANGE: /* somebody else appended: the fetcher that had it before */
+    case KERR_OFFSET_OUT_OF_RANGE: /* another fetcher changed it: the one before this */
         followed_delay(f, p);
         p->again = true;
         return false;
@@ -164,7 +164,8 @@ static void begin(struct fetcher *f, struct followed *p)
     p->behind = true;
     p->state = FOLLOW_FETCHING;
     if (e == KERR_NONE && view.latest_epoch < 0 && view.log_end > view.high_watermark)
-        e = partition_follow_truncate(p->partition, p->leader_epoch, view.high_watermark, &view);
+        e = partition_follow_truncate(p->partition, p->leader_epoch, view.log_end,
+                                      view.high_watermark, &view);
     if (!followed_went_well(f, p, "begin", e))
         return;
     followed_look(p, &view);
@@ -497,7 +498,8 @@ int fetcher_move_to(struct fetcher *f, struct str host, int port)
 
 void fetcher_forget(struct fetcher *f, struct partition *p)
 {
-    /* Without memory it goes on asking, and appends nothing: the partition refuses. */
+    /* Without memory it goes on, beside the next fetcher of the partition, until the leader epoch
+     * changes: each finds what the other did to the log, and does nothing for that answer. */
     command(f, p, -1, UUID_ZERO);
 }
 

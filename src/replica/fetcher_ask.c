@@ -42,11 +42,11 @@ static void take_epoch(struct fetcher *f, struct followed *p,
     if (a->end_offset < 0) { /* it knows nothing of that epoch: what is committed stays */
         e = partition_follow_view(p->partition, p->leader_epoch, &view);
         if (e == KERR_NONE)
-            e = partition_follow_truncate(p->partition, p->leader_epoch, view.high_watermark,
-                                          &view);
+            e = partition_follow_truncate(p->partition, p->leader_epoch, p->offset,
+                                          view.high_watermark, &view);
     } else {
-        e = partition_follow_diverged(p->partition, p->leader_epoch, a->leader_epoch, a->end_offset,
-                                      &sure, &view);
+        e = partition_follow_diverged(p->partition, p->leader_epoch, p->offset, a->leader_epoch,
+                                      a->end_offset, &sure, &view);
     }
     if (!followed_went_well(f, p, "cut", e))
         return;
@@ -126,7 +126,8 @@ static void take_latest(struct fetcher *f, struct followed *p, int64_t latest)
         p->state = FOLLOW_ASK_EARLIEST;
         return;
     }
-    enum kerr e = partition_follow_truncate(p->partition, p->leader_epoch, latest, &view);
+    enum kerr e =
+        partition_follow_truncate(p->partition, p->leader_epoch, p->offset, latest, &view);
     if (!followed_went_well(f, p, "cut", e))
         return;
     followed_look(p, &view);
@@ -141,7 +142,8 @@ static void take_earliest(struct fetcher *f, struct followed *p, int64_t earlies
         followed_delay(f, p);
         return;
     }
-    enum kerr e = partition_follow_restart(p->partition, p->leader_epoch, earliest, &view);
+    enum kerr e =
+        partition_follow_restart(p->partition, p->leader_epoch, p->offset, earliest, &view);
     if (followed_went_well(f, p, "begin anew", e))
         followed_look(p, &view);
 }

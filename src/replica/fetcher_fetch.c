@@ -272,8 +272,9 @@ static void take_divergence(struct fetcher *f, struct followed *p, const answer_
 {
     struct follow_view view;
     bool sure;
-    enum kerr e = partition_follow_diverged(p->partition, p->leader_epoch, a->diverging_epoch.epoch,
-                                            a->diverging_epoch.end_offset, &sure, &view);
+    enum kerr e = partition_follow_diverged(p->partition, p->leader_epoch, p->offset,
+                                            a->diverging_epoch.epoch, a->diverging_epoch.end_offset,
+                                            &sure, &view);
     if (!followed_went_well(f, p, "cut", e))
         return;
     /* Each round lowers the last epoch or the end; if one does not, something is wrong. */

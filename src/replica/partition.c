@@ -15,6 +15,7 @@ static int init_locks(struct partition *p)
     if (e)
         return -e;
     pthread_mutex_init(&p->marks, NULL);
+    pthread_mutex_init(&p->following, NULL);
     pthread_mutex_init(&p->flush_lock, NULL);
     pthread_mutex_init(&p->waiters_lock, NULL);
     return 0;
@@ -59,6 +60,7 @@ void partition_unref(struct partition *p)
         log_unref(p->log);
     pthread_rwlock_destroy(&p->lock);
     pthread_mutex_destroy(&p->marks);
+    pthread_mutex_destroy(&p->following);
     pthread_mutex_destroy(&p->flush_lock);
     pthread_mutex_destroy(&p->waiters_lock);
     free(p->remotes);

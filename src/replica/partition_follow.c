@@ -19,6 +19,20 @@ static enum kerr enter(struct partition *p, int32_t leader_epoch)
     return e;
 }
 
+/* As above, to change the log as it was when it ended at `end`. `following` is held on success. */
+static enum kerr enter_to_change(struct partition *p, int32_t leader_epoch, int64_t end)
+{
+    enum kerr e = enter(p, leader_epoch);
+    if (e != KERR_NONE)
+        return e;
+    pthread_mutex_lock(&p->following);
+    if (log_end_offset(p->log) == end)
+        return KERR_NONE;
+    pthread_mutex_unlock(&p->following);
+    pthread_rwlock_unlock(&p->lock);
+    return KERR_OFFSET_OUT_OF_RANGE;
+}
+
 static void look(struct partition *p, struct follow_view *out)
 {
     out->log_start = log_start_offset(p->log);
@@ -30,6 +44,13 @@ static void look(struct partition *p, struct follow_view *out)
 static void leave(struct partition *p, struct follow_view *view)
 {
     look(p, view);
+    pthread_rwlock_unlock(&p->lock);
+}
+
+static void leave_changed(struct partition *p, struct follow_view *view)
+{
+    look(p, view);
+    pthread_mutex_unlock(&p->following);
     pthread_rwlock_unlock(&p->lock);
 }
 
@@ -61,12 +82,9 @@ static enum kerr begin_at_batch(struct partition *p, const struct prepared *pr)
     return log_truncate_fully(p->log, first);
 }
 
-static enum kerr append_locked(struct partition *p, const struct follow_append *a,
-                               struct prepared *pr)
+static enum kerr append_locked(struct partition *p, struct prepared *pr)
 {
     struct append_info info;
-    if (log_end_offset(p->log) != a->offset)
-        return KERR_OFFSET_OUT_OF_RANGE;
     enum kerr e = begin_at_batch(p, pr);
     if (e == KERR_NONE)
         e = log_append_as_follower(p->log, pr, &info);
@@ -107,12 +125,12 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
     /* Checksums are looked at without the lock. Replicated bytes are left as they are. */
     if (a->len > 0)
         e = records_prepare(&replicated, (uint8_t *)a->records, (size_t)a->len, &arena, &pr);
-    if (e == KERR_NONE && (e = enter(p, a->leader_epoch)) == KERR_NONE) {
+    if (e == KERR_NONE && (e = enter_to_change(p, a->leader_epoch, a->offset)) == KERR_NONE) {
         if (pr.batches_n > 0)
-            e = append_locked(p, a, &pr);
+            e = append_locked(p, &pr);
         if (e == KERR_NONE)
             e = take_marks(p, a, &moved);
-        leave(p, view);
+        leave_changed(p, view);
     }
     if (a->len > 0)
         prepared_free(&pr);
@@ -134,28 +152,28 @@ static enum kerr cut_locked(struct partition *p, int64_t offset)
     return log_truncate_to(p->log, offset < end ? offset : end);
 }
 
-enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t offset,
-                                    struct follow_view *view)
+enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t end,
+                                    int64_t offset, struct follow_view *view)
 {
-    enum kerr e = enter(p, leader_epoch);
+    enum kerr e = enter_to_change(p, leader_epoch, end);
     if (e != KERR_NONE)
         return e;
     e = cut_locked(p, offset);
-    leave(p, view);
+    leave_changed(p, view);
     partition_wake(p);
     return e;
 }
 
-enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t offset,
-                                   struct follow_view *view)
+enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t end,
+                                   int64_t offset, struct follow_view *view)
 {
-    enum kerr e = enter(p, leader_epoch);
+    enum kerr e = enter_to_change(p, leader_epoch, end);
     if (e != KERR_NONE)
         return e;
     say_warn("ReplicaManager", "%s-%d: dropped, and begun anew at %lld, where its leader begins",
              p->topic, (int)p->number, (long long)offset);
     e = log_truncate_fully(p->log, offset);
-    leave(p, view);
+    leave_changed(p, view);
     partition_wake(p);
     return e;
 }
@@ -165,27 +183,28 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int32_t their_epoch,
-                                    int64_t their_end, bool *sure, struct follow_view *view)
+enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int64_t end,
+                                    int32_t their_epoch, int64_t their_end, bool *sure,
+                                    struct follow_view *view)
 {
     *sure = true;
-    enum kerr e = enter(p, leader_epoch);
+    enum kerr e = enter_to_change(p, leader_epoch, end);
     if (e != KERR_NONE)
         return e;
-    int64_t to = least(their_end, log_end_offset(p->log));
+    int64_t to = least(their_end, end);
     if (their_epoch >= 0) {
         int32_t epoch;
-        int64_t end;
-        log_end_offset_for_epoch(p->log, their_epoch, &epoch, &end);
+        int64_t ours;
+        log_end_offset_for_epoch(p->log, their_epoch, &epoch, &ours);
         if (epoch == their_epoch)
-            to = least(end, to);
+            to = least(ours, to);
         else if (epoch >= 0) { /* an epoch that the leader may not have either */
-            to = least(end, log_end_offset(p->log));
+            to = least(ours, end);
             *sure = false;
         }
     }
     e = cut_locked(p, to);
-    leave(p, view);
+    leave_changed(p, view);
     partition_wake(p);
     return e;
 }

@@ -4,9 +4,11 @@
  * Each call names the leader epoch in which its caller was told to follow. If the partition is not
  * a follower in that epoch any more, nothing happens: so whoever fetches may be late to hear of a
  * change of roles and does no harm.
- * ERRORS   NOT_LEADER_OR_FOLLOWER: not a follower in that epoch. KAFKA_STORAGE_ERROR: its dir
- *          failed. What the log says otherwise.
- * THREADS  one fetcher at a time for one partition; @blocks on the disk. */
+ * Each change also names where the log ended when its caller looked: if it ends elsewhere by now,
+ * another fetcher of the same epoch was at work (their number changed), and nothing happens.
+ * ERRORS   NOT_LEADER_OR_FOLLOWER: not a follower in that epoch. OFFSET_OUT_OF_RANGE: the log ends
+ *          elsewhere. KAFKA_STORAGE_ERROR: its dir failed. What the log says otherwise.
+ * THREADS  any; @blocks on the disk. */
 #ifndef REPLICA_PARTITION_FOLLOW_H
 #define REPLICA_PARTITION_FOLLOW_H
 
@@ -28,19 +30,21 @@ struct follow_append {
 };
 /* Appends, then takes over the high watermark (as far as the log goes; it may go down), then the
  * log start. *view is filled in on success. Also CORRUPT_MESSAGE and what else records_prepare
- * finds; OFFSET_OUT_OF_RANGE: the log ends elsewhere. */
+ * finds. */
 enum kerr partition_follow_append(struct partition *p, const struct follow_append *a,
                                   struct follow_view *view);
-/* Cuts the log to `offset` (at most its end); *view is what is left. */
-enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t offset,
-                                    struct follow_view *view);
-/* Drops all and begins anew at `offset`. */
-enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t offset,
-                                   struct follow_view *view);
+/* Cuts the log, which ends at `end`, to `offset` (at most its end); *view is what is left. */
+enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t end,
+                                    int64_t offset, struct follow_view *view);
+/* Drops all up to `end` and begins anew at `offset`. */
+enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t end,
+                                   int64_t offset, struct follow_view *view);
 /* The leader's log has its end of the epoch `their_epoch` at `their_end`, as the answer to our
- * latest epoch: cuts to what both may have in common. *sure: that is all; else the next question,
- * or fetch, tells more. their_epoch -1: the leader knows offsets only. */
-enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int32_t their_epoch,
-                                    int64_t their_end, bool *sure, struct follow_view *view);
+ * latest epoch, when our log ended at `end`: cuts to what both may have in common. *sure: that is
+ * all; else the next question, or fetch, tells more. their_epoch -1: the leader knows offsets only.
+ */
+enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int64_t end,
+                                    int32_t their_epoch, int64_t their_end, bool *sure,
+                                    struct follow_view *view);
 
 #endif

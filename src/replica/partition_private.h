@@ -84,6 +84,10 @@ struct partition {
     /* Follower states and the leader's high watermark; taken with `lock` held. */
     pthread_mutex_t marks;
 
+    /* Held, with `lock`, from a follower's look at its log to the change it makes for that: two
+     * fetchers may have one partition for a moment, and `lock` is shared. */
+    pthread_mutex_t following;
+
     /* Flushes asked for; the job runs while flush_running, with a reference on the partition. */
     pthread_mutex_t flush_lock;
     struct list flushes;
