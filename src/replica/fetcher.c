@@ -98,7 +98,8 @@ static void drop(struct fetcher *f, struct followed *p)
 
 bool followed_ready(const struct fetcher *f, const struct followed *p)
 {
-    return p->state != FOLLOW_FAILED && p->delayed_until <= executor_now_ms(f->o.place.ex);
+    return p->state != FOLLOW_FAILED && !p->again &&
+           p->delayed_until <= executor_now_ms(f->o.place.ex);
 }
 
 void followed_delay(struct fetcher *f, struct followed *p)
@@ -136,7 +137,7 @@ bool followed_went_well(struct fetcher *f, struct followed *p, const char *doing
         return false;
     case KERR_CORRUPT_MESSAGE:
     case KERR_INVALID_RECORD:
-    case KERR_UNKNOWN_SERVER_ERROR: /* no memory */
+    case KERR_UNKNOWN_SERVER_ERROR: /* no memory, no descriptors */
         say_warn(f->component, "%.*s-%d: cannot %s at offset %lld: %s; trying again",
                  STR_ARG(p->tp.topic), (int)p->tp.partition, doing, (long long)p->offset,
                  kerr_name((int16_t)e));
@@ -155,19 +156,22 @@ void followed_look(struct followed *p, const struct follow_view *view)
     p->last_epoch = view->latest_epoch;
 }
 
-/* Where to begin. A log without epochs is trusted up to what is known to be committed. */
+/* Where to begin. A log without epochs is trusted up to what is known to be committed. Without the
+ * means to cut the rest nothing is asked for, until another try has done it. */
 static void begin(struct fetcher *f, struct followed *p)
 {
     struct follow_view view;
     enum kerr e = partition_follow_view(p->partition, p->leader_epoch, &view);
-    p->delay_ms = p->delayed_until = 0;
     p->behind = true;
+    p->again = false;
     p->state = FOLLOW_FETCHING;
     if (e == KERR_NONE && view.latest_epoch < 0 && view.log_end > view.high_watermark)
         e = partition_follow_truncate(p->partition, p->leader_epoch, view.log_end,
                                       view.high_watermark, &view);
-    if (!followed_went_well(f, p, "begin", e))
+    if (!followed_went_well(f, p, "begin", e)) {
+        p->again = p->state != FOLLOW_FAILED;
         return;
+    }
     followed_look(p, &view);
     if (view.latest_epoch >= 0 && !ibp_truncates_on_fetch(f->s->ibp))
         p->state = FOLLOW_ASK_EPOCH;
@@ -219,6 +223,7 @@ static void apply_follow(struct fetcher *f, const struct follow_command *c, stru
     p->asked = false;
     if (p->state == FOLLOW_FAILED)
         atomic_fetch_sub(&f->failed_n, 1);
+    p->delay_ms = p->delayed_until = 0;
     begin(f, p);
     f->urgent = true;
 }
@@ -317,18 +322,14 @@ int64_t fetcher_next_ready_ms(const struct fetcher *f)
     return next;
 }
 
-/* Those whose log is not as it was left. */
+/* Those whose log is not as it was left, and those that could not begin: after their delay. */
 static void look_again(struct fetcher *f)
 {
+    int64_t now = executor_now_ms(f->o.place.ex);
     list_each (it, &f->parts) {
         struct followed *p = list_entry(it, struct followed, link);
-        int64_t delay_ms = p->delay_ms, until = p->delayed_until;
-        if (!p->again || p->state == FOLLOW_FAILED)
-            continue;
-        p->again = false;
-        begin(f, p);
-        p->delay_ms = delay_ms;
-        p->delayed_until = until;
+        if (p->again && p->state != FOLLOW_FAILED && p->delayed_until <= now)
+            begin(f, p);
     }
 }
 

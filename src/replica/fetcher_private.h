@@ -49,7 +49,7 @@ struct followed {
     int32_t asked_epoch;             /* ASK_EPOCH: the question that is out */
     int64_t delayed_until, delay_ms; /* delayed_until 0 = ready */
     bool behind; /* its last answer left something to fetch, or there was none */
-    bool again;  /* its log must be looked at before it is asked for */
+    bool again;  /* its log must be looked at before it is asked for, after the delay */
     bool asked;  /* is in the request that is out */
     struct session_part session;
 };

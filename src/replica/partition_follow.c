@@ -47,11 +47,16 @@ static void leave(struct partition *p, struct follow_view *view)
     pthread_rwlock_unlock(&p->lock);
 }
 
-static void leave_changed(struct partition *p, struct follow_view *view)
+/* Returns what became of it: a shortage (descriptors, memory) may pass, a dir that failed does not.
+ */
+static enum kerr leave_changed(struct partition *p, enum kerr e, struct follow_view *view)
 {
+    if (e == KERR_KAFKA_STORAGE_ERROR && !log_dir_offline(log_dir_of(p->log)))
+        e = KERR_UNKNOWN_SERVER_ERROR;
     look(p, view);
     pthread_mutex_unlock(&p->following);
     pthread_rwlock_unlock(&p->lock);
+    return e;
 }
 
 enum kerr partition_follow_view(struct partition *p, int32_t leader_epoch, struct follow_view *out)
@@ -130,7 +135,7 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
             e = append_locked(p, &pr);
         if (e == KERR_NONE)
             e = take_marks(p, a, &moved);
-        leave_changed(p, view);
+        e = leave_changed(p, e, view);
     }
     if (a->len > 0)
         prepared_free(&pr);
@@ -159,7 +164,7 @@ enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, i
     if (e != KERR_NONE)
         return e;
     e = cut_locked(p, offset);
-    leave_changed(p, view);
+    e = leave_changed(p, e, view);
     partition_wake(p);
     return e;
 }
@@ -173,7 +178,7 @@ enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, in
     say_warn("ReplicaManager", "%s-%d: dropped, and begun anew at %lld, where its leader begins",
              p->topic, (int)p->number, (long long)offset);
     e = log_truncate_fully(p->log, offset);
-    leave_changed(p, view);
+    e = leave_changed(p, e, view);
     partition_wake(p);
     return e;
 }
@@ -204,7 +209,7 @@ enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, i
         }
     }
     e = cut_locked(p, to);
-    leave_changed(p, view);
+    e = leave_changed(p, e, view);
     partition_wake(p);
     return e;
 }

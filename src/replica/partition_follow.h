@@ -7,7 +7,8 @@
  * Each change also names where the log ended when its caller looked: if it ends elsewhere by now,
  * another fetcher of the same epoch was at work (their number changed), and nothing happens.
  * ERRORS   NOT_LEADER_OR_FOLLOWER: not a follower in that epoch. OFFSET_OUT_OF_RANGE: the log ends
- *          elsewhere. KAFKA_STORAGE_ERROR: its dir failed. What the log says otherwise.
+ *          elsewhere. KAFKA_STORAGE_ERROR: its dir failed.
+ *          UNKNOWN_SERVER_ERROR: a shortage, try again. What the log says otherwise.
  * THREADS  any; @blocks on the disk. */
 #ifndef REPLICA_PARTITION_FOLLOW_H
 #define REPLICA_PARTITION_FOLLOW_H

@@ -1,5 +1,6 @@
 /* Followers that fetch: records and marks arrive, logs that have gone apart come together, errors
  * are waited out, sessions stay small. */
+#include "replica/partition_follow.h"
 #include "sim_source.h"
 
 static struct sim_net net;
@@ -492,6 +493,63 @@ static void a_disk_fault_ends_that_partition_alone(void **state)
     sim_net_close(&net);
 }
 
+/* Ten records as a leader without epochs had them. */
+static void follow_without_epochs(struct bench *b, struct partition *p)
+{
+    struct buf bytes = BUF_INIT;
+    struct batch_options o = BATCH_OPTIONS_DEFAULT;
+    struct batch_builder *batch = batch_builder_new(&o);
+    struct follow_view view;
+    for (int i = 0; i < 10; i++) {
+        batch_builder_reset(batch, &o);
+        assert_int_equal(batch_builder_add(batch, i, bench_clock(b)->wall_ms, BYTES_NULL,
+                                           ((struct bytes){(const uint8_t *)"v", 1}), NULL, 0),
+                         0);
+        assert_int_equal(batch_builder_finish(batch, &bytes), 0);
+    }
+    batch_builder_free(batch);
+    struct follow_append a = {.leader_epoch = 0,
+                              .records = bytes.p,
+                              .len = (int32_t)bytes.len,
+                              .leader_high_watermark = 10};
+    assert_int_equal(partition_follow_append(p, &a, &view), KERR_NONE);
+    assert_int_equal(view.latest_epoch, -1);
+    assert_int_equal(view.log_end, 10);
+    buf_free(&bytes);
+}
+
+/* The cut that a follower begins with needs memory: nothing is fetched behind what should have been
+ * cut, and the cut is made when there is some. */
+static void a_cut_is_tried_again_after_a_shortage(void **state)
+{
+    struct follow_view view;
+    sim_net_open(&net, 2, 0);
+    node(1)->down = true;
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    for (int i = 0; i < 12; i++) /* also behind the end of the follower */
+        sim_net_append(&net, 1, 0, 1);
+    struct partition *p = sim_net_partition(&net, 2, 0);
+    follow_without_epochs(&node(2)->b, p);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net); /* it would go on at 10 */
+    struct follow_append marks = {.leader_epoch = 1, .offset = 10, .leader_high_watermark = 4};
+    assert_int_equal(partition_follow_append(p, &marks, &view), KERR_NONE);
+    fs_fault_add(
+        node(2)->b.fault,
+        (struct fs_fault_rule){.call = FS_PREAD, .path = "*.log", .times = -1, .error = ENOMEM});
+    sim_net_lead(&net, 0, 1, 2, 2, 7);
+    node(1)->down = false;
+    sim_net_advance(&net, 5000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 10);
+    assert_int_equal(fetchers_failed_count(node(2)->b.fetchers), 0);
+    fs_fault_clear(node(2)->b.fault);
+    sim_net_advance(&net, 2000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 12);
+    assert_int_equal(fetchers_failed_count(node(2)->b.fetchers), 0);
+    partition_unref(p);
+    sim_net_close(&net);
+}
+
 static void partitions_are_spread_anew(void **state)
 {
     sim_net_open(&net, 2, 0);
@@ -548,5 +606,6 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_replica_that_comes_back_between_two_requests_is_fetched),
           unit_test(a_held_back_replica_fetches_when_it_may),
-          unit_test(a_disk_fault_ends_that_partition_alone), unit_test(partitions_are_spread_anew),
+          unit_test(a_disk_fault_ends_that_partition_alone),
+          unit_test(a_cut_is_tried_again_after_a_shortage), unit_test(partitions_are_spread_anew),
           unit_test(partitions_are_spread_as_everywhere))
