@@ -185,7 +185,9 @@ static enum copy_result swap(struct partition *p, struct log *from, struct log *
     pthread_rwlock_wrlock(&p->lock);
     if (p->log == from) { /* else its role has just changed: look again */
         e = take_place(p, to, logs);
-        r = e == KERR_NONE ? COPY_DONE : COPY_FAILED;
+        r = e == KERR_NONE                  ? COPY_DONE
+            : e == KERR_OFFSET_OUT_OF_RANGE ? COPY_WAIT /* its start has moved: look again */
+                                            : COPY_FAILED;
     }
     pthread_rwlock_unlock(&p->lock);
     if (r == COPY_FAILED)

@@ -208,6 +208,51 @@ static void a_start_that_moves_is_followed(void **state)
     bench_close(&b);
 }
 
+struct retention {
+    struct partition *p;
+    struct log *log;
+};
+
+/* Within the swap alone the partition is locked against all others. */
+static void retention_takes_all_in_the_swap(void *arg)
+{
+    struct retention *r = arg;
+    if (pthread_rwlock_tryrdlock(&r->p->lock) == 0)
+        pthread_rwlock_unlock(&r->p->lock);
+    else if (log_start_offset(r->log) < 30)
+        assert_int_equal(log_raise_start_offset(r->log, 30), KERR_NONE);
+}
+
+/* The copy is not lost when the start moves while the rest is copied: it goes on. */
+static void a_start_that_moves_in_the_swap_is_waited_for(void **state)
+{
+    struct bench b;
+    bench_open_dirs(&b, 2);
+    b.config.segment_bytes = 2000; /* one read gives one segment */
+    struct partition *p = bench_leader(&b, NUMBERS(1));
+    for (int i = 0; i < 30; i++)
+        bench_append(&b, p, 1, 1, NULL);
+    make_future(&b, p);
+    struct retention r = {p, partition_log(p)};
+    fs_fault_add(b.fault, (struct fs_fault_rule){.call = FS_PREAD,
+                                                 .path = "*.log",
+                                                 .times = -1,
+                                                 .before = retention_takes_all_in_the_swap,
+                                                 .arg = &r});
+    assert_int_equal(piece(&b, p, 1 << 20), COPY_WAIT);
+    assert_int_equal(log_start_offset(r.log), 30);
+    fs_fault_clear(b.fault);
+    move_on(&b, p, 1 << 20);
+    struct log *now = partition_log(p);
+    assert_ptr_not_equal(now, r.log);
+    assert_int_equal(log_start_offset(now), 30);
+    assert_int_equal(log_end_offset(now), 30);
+    log_unref(now);
+    log_unref(r.log);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* Records were deleted up to the middle of a batch, which is the first that is copied. */
 static void a_start_within_a_batch_is_followed(void **state)
 {
@@ -596,7 +641,8 @@ static void a_limit_may_be_lifted(void **state)
 
 UNIT_MAIN(unit_test(a_log_moves_and_stays_the_same), unit_test(what_comes_meanwhile_comes_along),
           unit_test(a_log_that_was_cut_takes_the_copy_along),
-          unit_test(a_start_that_moves_is_followed), unit_test(an_empty_log_moves),
+          unit_test(a_start_that_moves_is_followed),
+          unit_test(a_start_that_moves_in_the_swap_is_waited_for), unit_test(an_empty_log_moves),
           unit_test(epochs_without_records_are_kept),
           unit_test(deleting_the_partition_deletes_the_copy), unit_test(asked_to_move_it_moves),
           unit_test(moves_that_cannot_be_are_refused), unit_test(a_move_can_be_given_up),
