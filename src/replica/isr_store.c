@@ -9,7 +9,7 @@
 #include "metadata/paths.h"
 #include "metadata/znode.h"
 
-enum { LOOK_MS = 2500, QUIET_MS = 5000, AT_MOST_MS = 60000 };
+enum { LOOK_MS = 2500, QUIET_MS = 5000, AT_MOST_MS = 60000, READ_AGAIN_MS = 1000 };
 
 /* A partition that the controller is to hear of. */
 struct noted {
@@ -36,8 +36,10 @@ struct change {
     struct partition *partition; /* one reference; NULL after the stop: nobody is answered */
     struct isr_proposal *q;
     struct partition_node node;
+    const char *path;
     struct store_request request;
     struct store_op op;
+    struct timer again; /* armed: nothing is asked of the store */
     struct arena arena;
 };
 
@@ -164,15 +166,7 @@ static bool is_ours(const struct change *c, const struct partition_node *now)
            now->controller_epoch == c->node.controller_epoch && id_list_eq(now->isr, c->node.isr);
 }
 
-static void on_read(struct store_request *r)
-{
-    struct change *c = container_of(r, struct change, request);
-    struct partition_node now;
-    if (!r->status && !znode_partition_decode(c->op.result, &c->arena, &now) && is_ours(c, &now))
-        written(c, c->op.stat.version);
-    else
-        answer(c, KERR_INVALID_UPDATE_VERSION, -1);
-}
+static void failed(struct change *c, int status);
 
 static void submit(struct change *c, struct store_op op, void (*done)(struct store_request *r))
 {
@@ -182,20 +176,60 @@ static void submit(struct change *c, struct store_op op, void (*done)(struct sto
     store_submit(c->s->o.store, &c->request);
 }
 
+/* What the store holds tells what came of the write. As long as it is the version of before,
+ * nothing did: then no LeaderAndIsr need be under way either. */
+static void on_read(struct store_request *r)
+{
+    struct change *c = container_of(r, struct change, request);
+    struct partition_node now;
+    int32_t version = c->op.stat.version;
+    if (r->status)
+        failed(c, r->status);
+    else if (!znode_partition_decode(c->op.result, &c->arena, &now) && is_ours(c, &now))
+        written(c, version);
+    else
+        answer(c,
+               version == c->q->partition_epoch ? KERR_OPERATION_NOT_ATTEMPTED
+                                                : KERR_INVALID_UPDATE_VERSION,
+               -1);
+}
+
+static void read_now(struct change *c)
+{
+    submit(c, store_op_get(c->path, false), on_read);
+}
+
+static void read_again(struct timer *t)
+{
+    read_now(container_of(t, struct change, again));
+}
+
+/* The topic went, or our session: a LeaderAndIsr or StopReplica follows. Anything else leaves open
+ * what the store holds, and nobody tells but the store. */
+static void failed(struct change *c, int status)
+{
+    if (status == -ENOENT) {
+        answer(c, KERR_UNKNOWN_TOPIC_OR_PARTITION, -1);
+    } else if (status == -ESTALE || c->s->stopped) {
+        answer(c, KERR_INVALID_UPDATE_VERSION, -1);
+    } else {
+        say_warn("IsrManager", "%s: the ISR cannot be written: %s; looking what is there", c->path,
+                 strerror(-status));
+        store_request_clear(&c->request);
+        executor_timer_start(c->s->o.ex, &c->again, READ_AGAIN_MS);
+    }
+}
+
 static void on_written(struct store_request *r)
 {
     struct change *c = container_of(r, struct change, request);
-    int status = r->status;
-    int32_t version = c->op.stat.version;
-    const char *path = c->op.path;
-    if (status == 0) {
-        written(c, version);
-    } else if (status == STORE_BAD_VERSION) {
+    if (r->status == 0) {
+        written(c, c->op.stat.version);
+    } else if (r->status == STORE_BAD_VERSION) {
         store_request_clear(r);
-        submit(c, store_op_get(path, false), on_read);
+        read_now(c);
     } else {
-        answer(c, status == -ENOENT ? KERR_UNKNOWN_TOPIC_OR_PARTITION : KERR_INVALID_UPDATE_VERSION,
-               -1);
+        failed(c, r->status);
     }
 }
 
@@ -230,6 +264,8 @@ static void propose(struct isr_writer *w, struct partition *p, struct isr_propos
     }
     c->s = s;
     c->q = q;
+    c->path = path;
+    timer_init(&c->again, read_again);
     c->partition = partition_ref(p);
     pthread_mutex_lock(&s->lock);
     list_push_back(&s->changes, &c->link);
@@ -259,13 +295,23 @@ void isr_store_stop(struct isr_store *s)
     s->stopped = true;
     executor_timer_stop(s->o.ex, &s->timer);
     forget_noted(s); /* they hold logs, as do the changes */
+    struct list idle = LIST_INIT(idle);
     pthread_mutex_lock(&s->lock);
-    list_each (it, &s->changes) {
+    list_each_safe (it, &s->changes) {
         struct change *c = list_entry(it, struct change, link);
         partition_unref(c->partition);
         c->partition = NULL;
+        if (!timer_armed(&c->again))
+            continue;
+        list_remove(it);
+        list_push_back(&idle, it);
     }
     pthread_mutex_unlock(&s->lock);
+    while (!list_empty(&idle)) {
+        struct change *c = list_entry(idle.next, struct change, link);
+        executor_timer_stop(s->o.ex, &c->again);
+        change_free(c);
+    }
 }
 
 void isr_store_free(struct isr_store *s)

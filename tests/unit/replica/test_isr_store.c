@@ -9,12 +9,65 @@
 
 #define STATE "/brokers/topics/t/partitions/0/state"
 
+/* The store as the ISR store sees it: so many of its answers to writes and reads get an error, and
+ * what was asked happens all the same, or does not. */
+struct flaky {
+    struct store store;
+    struct store *under;
+    int writes, reads, status;
+    bool happens;
+    struct store_request *hurt; /* on its way with the error; one at a time */
+    void (*done)(struct store_request *r);
+    struct task task;
+};
+
 struct rig {
     struct bench b;
+    struct flaky flaky;
     struct store *store;
     struct isr_store *s;
     struct partition *p;
 };
+
+static struct flaky *the_flaky;
+
+static void answer_with_error(struct store_request *r)
+{
+    r->status = the_flaky->status;
+    the_flaky->hurt = NULL;
+    the_flaky->done(r);
+}
+
+static void did_not_happen(struct task *t)
+{
+    struct flaky *f = container_of(t, struct flaky, task);
+    answer_with_error(f->hurt);
+}
+
+static void flaky_submit(struct store *s, struct list *requests)
+{
+    struct flaky *f = container_of(s, struct flaky, store);
+    struct store_request *r = list_entry(requests->next, struct store_request, task.link);
+    int *left = r->ops->type == STORE_SET ? &f->writes : &f->reads;
+    bool spared = r->ops->type != STORE_SET && r->ops->type != STORE_GET;
+    if (spared || *left == 0) {
+        f->under->ops->submit(f->under, requests);
+        return;
+    }
+    --*left;
+    assert_null(f->hurt);
+    f->hurt = r;
+    f->done = r->done;
+    if (f->happens) {
+        r->done = answer_with_error;
+        f->under->ops->submit(f->under, requests);
+    } else {
+        task_init(&f->task, did_not_happen);
+        executor_post(r->done_on, &f->task);
+    }
+}
+
+static const struct store_ops flaky_ops = {.submit = flaky_submit};
 
 static void rig_open(struct rig *g)
 {
@@ -23,8 +76,10 @@ static void rig_open(struct rig *g)
     g->b.id = 1;
     bench_open_as(&g->b, 1);
     g->store = open_in_memory(sim_executor_ex(g->b.sim));
+    g->flaky = (struct flaky){.store = {&flaky_ops}, .under = g->store};
+    the_flaky = &g->flaky;
     struct isr_store_options o = {
-        .broker_id = 1, .store = g->store, .ex = sim_executor_ex(g->b.sim)};
+        .broker_id = 1, .store = &g->flaky.store, .ex = sim_executor_ex(g->b.sim)};
     g->s = isr_store_new(&o);
     bench_stop_logs(&g->b);
     g->b.isr_writer = isr_store_writer(g->s);
@@ -164,8 +219,80 @@ static void a_stop_with_a_change_on_its_way(void **state)
     rig_close(&g);
 }
 
+static const int passing[] = {-EIO, -ENOMEM, -ETIMEDOUT, -EINVAL};
+
+/* Nothing has changed in the store, so no LeaderAndIsr comes: the change is taken back, and the
+ * next fetch makes it anew. */
+static void a_write_that_did_not_happen_is_taken_back(void **state)
+{
+    for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++) {
+        struct rig g;
+        rig_open(&g);
+        g.flaky.writes = 1;
+        g.flaky.reads = 2; /* nor can it be seen at once */
+        g.flaky.status = passing[i];
+        bench_fetch(&g.b, g.p, 2, 0, NULL);
+        sim_executor_drain(g.b.sim);
+        assert_int_equal(isr_size(&g), -1);
+        assert_int_equal(g.flaky.reads, 2); /* not in circles */
+        sim_executor_advance(g.b.sim, 2500);
+        assert_int_equal(g.flaky.reads, 0);
+        assert_int_equal(isr_size(&g), -1);
+        sim_executor_advance(g.b.sim, 1000);
+        assert_int_equal(isr_size(&g), 1);
+        bench_fetch(&g.b, g.p, 2, 0, NULL);
+        sim_executor_drain(g.b.sim);
+        assert_int_equal(isr_size(&g), 2);
+        rig_close(&g);
+    }
+}
+
+static void a_write_whose_answer_was_an_error_is_found(void **state)
+{
+    for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++) {
+        struct rig g;
+        rig_open(&g);
+        g.flaky.writes = 1;
+        g.flaky.happens = true;
+        g.flaky.status = passing[i];
+        bench_fetch(&g.b, g.p, 2, 0, NULL);
+        sim_executor_drain(g.b.sim);
+        assert_int_equal(isr_size(&g), -1);
+        sim_executor_advance(g.b.sim, 1000);
+        assert_int_equal(isr_size(&g), 2);
+        rig_close(&g);
+    }
+}
+
+/* The next session's LeaderAndIsr tells: never guess. */
+static void a_session_that_is_lost_leaves_it_open(void **state)
+{
+    struct rig g;
+    rig_open(&g);
+    g.flaky.writes = 1;
+    g.flaky.status = -ESTALE;
+    bench_fetch(&g.b, g.p, 2, 0, NULL);
+    sim_executor_advance(g.b.sim, 5000);
+    assert_int_equal(isr_size(&g), -1);
+    rig_close(&g);
+}
+
+static void a_stop_before_another_look(void **state)
+{
+    struct rig g;
+    rig_open(&g);
+    g.flaky.writes = 1;
+    g.flaky.status = -EIO;
+    bench_fetch(&g.b, g.p, 2, 0, NULL);
+    sim_executor_drain(g.b.sim);
+    rig_close(&g);
+}
+
 UNIT_MAIN(unit_test(a_change_is_written_and_told_when_it_is_quiet),
           unit_test(a_state_that_the_controller_changed_stays_as_it_is),
           unit_test(what_is_there_already_is_a_success),
           unit_test(a_topic_that_is_gone_changes_nothing),
-          unit_test(a_stop_with_a_change_on_its_way))
+          unit_test(a_stop_with_a_change_on_its_way),
+          unit_test(a_write_that_did_not_happen_is_taken_back),
+          unit_test(a_write_whose_answer_was_an_error_is_found),
+          unit_test(a_session_that_is_lost_leaves_it_open), unit_test(a_stop_before_another_look))
