@@ -65,6 +65,7 @@ wait_for() {
 launch() { # launch ID COMMAND...: in the background, the output to its file
   local id=$1
   shift
+  [ ! -s "$(output_of "$id")" ] || mv "$(output_of "$id")" "$(output_of "$id").before" # of its last life
   setsid "$@" >>"$(output_of "$id")" 2>&1 </dev/null &
   echo $! >"$(folder_of "$id")/pid"
   disown

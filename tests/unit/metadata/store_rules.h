@@ -10,6 +10,7 @@
 struct store_rules {
     struct store *s;
     struct executor *ex; /* for watches and answers */
+    bool simulated;      /* ex runs in whoever waits, so only one thread may */
     /* Nothing runs on ex until settle. */
     void (*hold)(struct store_rules *t);
     /* All that has been done is told: what it posted to ex has run. */

@@ -42,6 +42,7 @@ static int sim_start(void **state)
     sim_clock_init(&sim.clock, 1000);
     sim.e = sim_executor_new(&sim.clock);
     sim.rules = (struct store_rules){.ex = sim_executor_ex(sim.e),
+                                     .simulated = true,
                                      .hold = sim_hold,
                                      .settle = sim_settle,
                                      .attach = attach,
