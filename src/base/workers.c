@@ -70,6 +70,8 @@ static void *worker_main(void *arg)
     w->n--;
     list_remove(&me->link);
     list_push_back(&w->gone, &me->link);
+    if (w->ending)
+        pthread_cond_broadcast(&w->wake); /* workers_stop waits */
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
@@ -181,15 +183,9 @@ void workers_stop(struct workers *w)
     pthread_mutex_lock(&w->lock);
     w->ending = true;
     pthread_cond_broadcast(&w->wake);
-    while (!list_empty(&w->threads)) { /* they move over to `gone` as they end */
-        struct worker *me = list_entry(w->threads.next, struct worker, link);
-        pthread_t thread = me->thread;
-        pthread_mutex_unlock(&w->lock);
-        pthread_join(thread, NULL);
-        pthread_mutex_lock(&w->lock);
-        list_remove(&me->link);
-        free(me);
-    }
+    /* They move over to `gone` as they end, where each is joined by one: a job may be resizing. */
+    while (!list_empty(&w->threads))
+        pthread_cond_wait(&w->wake, &w->lock);
     join_gone(w);
     pthread_mutex_unlock(&w->lock);
     pthread_cond_destroy(&w->wake);
