@@ -221,7 +221,9 @@ def member(broker, args):
     commands, assigned = common.Commands(), common.Assigned()
     command = None
     while command != "close":
-        for records in c.poll(100).values():
+        # Not shorter: a poll of kafka-python 3.0.12 that ends between JoinGroup and SyncGroup loses the assignment, and the
+        # client does no heartbeat ever after.
+        for records in c.poll(1000).values():
             for r in records:
                 common.record(r.topic, r.partition, r.offset, r.value)
         assigned.tell([(p.topic, p.partition) for p in c.assignment()])
