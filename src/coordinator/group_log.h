@@ -22,6 +22,7 @@ struct group_append {
     /* private to the log */
     struct list link;
     int64_t required_offset, deadline_ms;
+    uint32_t term;
     struct task task;
     void *owner;
 };

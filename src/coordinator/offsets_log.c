@@ -87,7 +87,7 @@ static void settle(struct waiting *w, enum kerr over)
     list_init(&ended);
     int64_t now = executor_now_ms(w->owner->o.ex);
     while ((a = oldest(w)) != NULL) {
-        a->error = partition_check_committed(w->partition, a->required_offset);
+        a->error = partition_check_committed(w->partition, a->required_offset, a->term);
         if (a->error == KERR_REQUEST_TIMED_OUT && over != KERR_NONE)
             a->error = over;
         else if (a->error == KERR_REQUEST_TIMED_OUT && a->deadline_ms > now)
@@ -151,8 +151,9 @@ static void wait_for_replicas(struct offsets_log *l, struct partition *p, struct
 /* The append is in the log: ends it now (later), or when its replicas have it. */
 static void await(struct offsets_log *l, struct partition *p, struct group_append *a)
 {
-    enum kerr e =
-        l->o.required_acks == -1 ? partition_check_committed(p, a->required_offset) : KERR_NONE;
+    enum kerr e = l->o.required_acks == -1
+                      ? partition_check_committed(p, a->required_offset, a->term)
+                      : KERR_NONE;
     if (e == KERR_REQUEST_TIMED_OUT && !l->stopped)
         wait_for_replicas(l, p, a);
     else
@@ -310,6 +311,7 @@ static void append(struct group_log *log, struct group_append *a, const struct g
     if (e == KERR_NONE) {
         a->base_offset = done.info.first_offset;
         a->required_offset = done.required_offset;
+        a->term = done.term;
         if (done.info.rolled)
             partition_flush_soon(p, l->o.workers);
         if (!done.info.needs_flush)

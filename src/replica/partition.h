@@ -38,6 +38,7 @@ struct partition_append {
     struct append_info info;
     int64_t required_offset; /* acks=all: wait until the high watermark is here; min.insync is
                                 checked then */
+    uint32_t term;           /* of this leader, for partition_check_committed */
 };
 /* Would partition_append go as far as the log? Leader only: NOT_LEADER_OR_FOLLOWER,
  * KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS (required_acks -1 and too small an ISR). Asked before
@@ -48,9 +49,12 @@ enum kerr partition_check_append(struct partition *p, int16_t required_acks);
  * where the partition has a log; the other positions are -1. */
 enum kerr partition_append(struct partition *p, struct prepared *pr, enum append_origin origin,
                            int16_t required_acks, struct partition_append *out);
-/* For acks=all: are the records up to `required_offset` committed? NONE yes; REQUEST_TIMED_OUT not
- * yet; otherwise the error to answer (not leader any more, NOT_ENOUGH_REPLICAS_AFTER_APPEND). */
-enum kerr partition_check_committed(struct partition *p, int64_t required_offset);
+/* For acks=all: are the records up to `required_offset`, appended in `term`, committed? NONE yes;
+ * REQUEST_TIMED_OUT not yet; otherwise the error to answer (not leader any more,
+ * NOT_ENOUGH_REPLICAS_AFTER_APPEND). A term is the time from becoming leader to the next other
+ * role, however many epochs that spans: who asks late, when this broker follows and leads again,
+ * must not take the records that are at those offsets now for his. */
+enum kerr partition_check_committed(struct partition *p, int64_t required_offset, uint32_t term);
 
 enum isolation { READ_UNCOMMITTED = 0, READ_COMMITTED = 1 };
 struct partition_read {

@@ -112,6 +112,7 @@ enum kerr partition_append(struct partition *p, struct prepared *pr, enum append
     if (e == KERR_NONE)
         e = log_append(p->log, pr, atomic_load_explicit(&p->leader_epoch, memory_order_relaxed),
                        origin, &out->info);
+    out->term = p->term;
     if (e == KERR_NONE)
         partition_advance_locked(p);
     pthread_rwlock_unlock(&p->lock);
@@ -129,10 +130,12 @@ enum kerr partition_append(struct partition *p, struct prepared *pr, enum append
     return KERR_NONE;
 }
 
-enum kerr partition_check_committed(struct partition *p, int64_t required_offset)
+enum kerr partition_check_committed(struct partition *p, int64_t required_offset, uint32_t term)
 {
     pthread_rwlock_rdlock(&p->lock);
     enum kerr e = partition_access_locked(p, -1, true);
+    if (e == KERR_NONE && p->term != term)
+        e = KERR_NOT_LEADER_OR_FOLLOWER;
     if (e == KERR_NONE) {
         if (log_high_watermark(p->log) < required_offset)
             e = KERR_REQUEST_TIMED_OUT;

@@ -68,6 +68,7 @@ struct partition {
     _Atomic int role; /* enum partition_role */
     _Atomic int32_t leader_id, leader_epoch;
     int32_t partition_epoch, controller_epoch;
+    uint32_t term;       /* counts the roles other than leader that it took */
     int64_t epoch_start; /* leader: first offset of its epoch */
     struct uuid topic_id;
     struct log *log; /* one reference */

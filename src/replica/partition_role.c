@@ -147,6 +147,7 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
     p->remotes_n = 0;
     drop_isr_locked(p);
     p->epoch_start = -1;
+    p->term++;
     atomic_store(&p->role, PARTITION_FOLLOWER);
     pthread_rwlock_unlock(&p->lock);
     partition_wake(p);
@@ -163,6 +164,7 @@ static void leave(struct partition *p, enum partition_role role)
     p->remotes = NULL;
     p->remotes_n = 0;
     drop_isr_locked(p);
+    p->term++;
     atomic_store(&p->role, (int)role);
     pthread_rwlock_unlock(&p->lock);
     if (log)

@@ -72,7 +72,7 @@ static bool slot_changed(struct pending *p, int i)
     struct produce_slot *s = &op->slots[i];
     if (!s->partition)
         return op->waiting == 0;
-    enum kerr e = partition_check_committed(s->partition, s->required_offset);
+    enum kerr e = partition_check_committed(s->partition, s->required_offset, s->term);
     if (e == KERR_REQUEST_TIMED_OUT)
         return false;
     end_slot(op, i, e);
@@ -126,7 +126,7 @@ static void await_replicas(struct produce_op *op)
         struct produce_slot *s = &op->slots[i];
         if (!s->partition)
             continue;
-        enum kerr e = partition_check_committed(s->partition, s->required_offset);
+        enum kerr e = partition_check_committed(s->partition, s->required_offset, s->term);
         if (e == KERR_REQUEST_TIMED_OUT)
             op->waiting++;
         else

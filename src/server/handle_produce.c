@@ -117,6 +117,7 @@ static enum kerr append_prepared(struct produce_op *op, int slot, struct partiti
     if (op->body->acks == -1) {
         s->partition = partition_ref(p);
         s->required_offset = appended.required_offset;
+        s->term = appended.term;
     }
     if (appended.info.needs_flush) { /* acknowledged when fewer than flush_messages are at risk */
         s->to_flush = partition_ref(p);

@@ -24,6 +24,7 @@ struct produce_slot { /* one partition, in the order of the request */
     struct str topic;
     struct partition *partition; /* one reference while acks=all may have to wait, else NULL */
     int64_t required_offset;
+    uint32_t term;
     struct partition *to_flush; /* one reference until its flush is done, else NULL */
     int64_t flush_up_to;
 };

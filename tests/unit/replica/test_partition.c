@@ -15,7 +15,7 @@ static void leader_alone_commits_at_once(void **state)
     assert_int_equal(done.info.first_offset, 0);
     assert_int_equal(done.info.last_offset, 2);
     assert_int_equal(done.required_offset, 3);
-    assert_int_equal(partition_check_committed(p, 3), KERR_NONE);
+    assert_int_equal(partition_check_committed(p, 3, 0), KERR_NONE);
     assert_int_equal(bench_append(&b, p, 2, 1, &done), KERR_NONE);
     assert_int_equal(done.info.first_offset, 3);
     assert_int_equal(bench_fetch(&b, p, -1, 3, &read), KERR_NONE);
@@ -88,8 +88,8 @@ static void high_watermark_is_the_least_of_the_isr(void **state)
     assert_int_equal(bench_hw(p), 7);
     assert_int_equal(bench_fetch(&b, p, 3, 4, NULL), KERR_NONE); /* restarted with less */
     assert_int_equal(bench_hw(p), 7);
-    assert_int_equal(partition_check_committed(p, 7), KERR_NONE);
-    assert_int_equal(partition_check_committed(p, 8), KERR_REQUEST_TIMED_OUT);
+    assert_int_equal(partition_check_committed(p, 7, 0), KERR_NONE);
+    assert_int_equal(partition_check_committed(p, 8, 0), KERR_REQUEST_TIMED_OUT);
     partition_unref(p);
     bench_close(&b);
 }
@@ -171,7 +171,7 @@ static void small_isr_refuses_acks_all_and_holds_the_high_watermark(void **state
     l.isr_n = 1; /* and out: what was committed stays so, but is not safe enough to confirm */
     l.leader_epoch = 2;
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
-    assert_int_equal(partition_check_committed(p, 4), KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
+    assert_int_equal(partition_check_committed(p, 4, 0), KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
     /* Nobody can ask for more in-sync replicas than there are replicas. */
     b.config.min_insync_replicas = 5;
     l = (struct lead){.leader = 1,
@@ -318,7 +318,7 @@ static void follower_serves_new_consumers_only(void **state)
     assert_false(partition_is_leader(p));
     assert_int_equal(partition_leader_id(p), 2);
     assert_int_equal(bench_append(&b, p, 1, 1, NULL), KERR_NOT_LEADER_OR_FOLLOWER);
-    assert_int_equal(partition_check_committed(p, 1), KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(partition_check_committed(p, 1, 0), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(bench_fetch(&b, p, 2, 0, NULL), KERR_NOT_LEADER_OR_FOLLOWER);
     assert_int_equal(bench_fetch(&b, p, -1, 0, &read), KERR_NONE);
     struct partition_read_args old = {.replica_id = -1,
@@ -490,8 +490,44 @@ static void waiters_are_woken_by_whatever_moves(void **state)
     bench_stop(&b, "t", 0, -2, true);
     assert_int_equal(w.woken, 5);
     assert_int_equal(other.woken, 3);
-    assert_int_equal(partition_check_committed(p, 1), KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(partition_check_committed(p, 1, 0), KERR_NOT_LEADER_OR_FOLLOWER);
     partition_unwait(&w.w);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* Who waits for acks=all and looks late must not take what is at his offsets now for his records.
+ */
+static void acks_all_ends_with_the_term(void **state)
+{
+    struct bench b;
+    struct partition_append first, second;
+    int32_t replicas[] = {1, 2};
+    bench_open(&b);
+    struct partition *p = bench_leader(&b, NUMBERS(1, 2));
+    assert_int_equal(bench_append(&b, p, 2, -1, &first), KERR_NONE);
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 1,
+                     .isr = replicas,
+                     .isr_n = 2,
+                     .replicas = replicas,
+                     .replicas_n = 2};
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE); /* leads on */
+    assert_int_equal(bench_fetch(&b, p, 2, 2, NULL), KERR_NONE);
+    assert_int_equal(partition_check_committed(p, first.required_offset, first.term), KERR_NONE);
+
+    l.leader = 2;
+    l.leader_epoch = 2;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.leader = 1;
+    l.leader_epoch = 3;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_int_equal(bench_hw(p), 2);
+    assert_int_equal(partition_check_committed(p, first.required_offset, first.term),
+                     KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(bench_append(&b, p, 1, -1, &second), KERR_NONE);
+    assert_int_equal(partition_check_committed(p, second.required_offset, second.term),
+                     KERR_REQUEST_TIMED_OUT);
     partition_unref(p);
     bench_close(&b);
 }
@@ -657,7 +693,7 @@ UNIT_MAIN(unit_test(leader_alone_commits_at_once), unit_test(epochs_of_requests_
           unit_test(outsider_that_keeps_up_holds_the_high_watermark),
           unit_test(caught_up_is_judged_by_the_end_at_the_last_fetch),
           unit_test(reelected_leader_remembers_its_followers),
-          unit_test(follower_serves_new_consumers_only),
+          unit_test(follower_serves_new_consumers_only), unit_test(acks_all_ends_with_the_term),
           unit_test(divergence_is_told_instead_of_records), unit_test(epoch_ends_follow_the_log),
           unit_test(latest_waits_for_the_high_watermark_of_the_epoch),
           unit_test(waiters_are_woken_by_whatever_moves), unit_test(flushes_are_gathered),

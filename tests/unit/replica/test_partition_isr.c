@@ -275,9 +275,10 @@ static void acks_all_counts_the_isr(void **state)
     assert_int_equal(bench_append(&g.b, g.p, 1, -1, NULL), KERR_NOT_ENOUGH_REPLICAS);
     settle(&g, 0, 1);
     assert_int_equal(bench_append(&g.b, g.p, 3, -1, &done), KERR_NONE);
-    assert_int_equal(partition_check_committed(g.p, done.required_offset), KERR_REQUEST_TIMED_OUT);
+    assert_int_equal(partition_check_committed(g.p, done.required_offset, 0),
+                     KERR_REQUEST_TIMED_OUT);
     bench_fetch(&g.b, g.p, 2, 3, NULL);
-    assert_int_equal(partition_check_committed(g.p, done.required_offset), KERR_NONE);
+    assert_int_equal(partition_check_committed(g.p, done.required_offset, 0), KERR_NONE);
     sim_clock_advance(&g.b.clock, 1);
     assert_int_equal(bench_append(&g.b, g.p, 1, 1, NULL), KERR_NONE);
     sim_clock_advance(&g.b.clock, 20000);
@@ -285,10 +286,10 @@ static void acks_all_counts_the_isr(void **state)
     settle(&g, 1, 2);
     expect_isr(&g, false, NUMBERS(1));
     assert_int_equal(bench_hw(g.p), 3); /* stands still below min.insync.replicas */
-    assert_int_equal(partition_check_committed(g.p, 3), KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
-    assert_int_equal(partition_check_committed(g.p, 4), KERR_REQUEST_TIMED_OUT);
+    assert_int_equal(partition_check_committed(g.p, 3, 0), KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
+    assert_int_equal(partition_check_committed(g.p, 4, 0), KERR_REQUEST_TIMED_OUT);
     bench_fetch(&g.b, g.p, 2, 4, NULL);
-    assert_int_equal(partition_check_committed(g.p, 3), KERR_NONE); /* 2 is joining */
+    assert_int_equal(partition_check_committed(g.p, 3, 0), KERR_NONE); /* 2 is joining */
     assert_int_equal(bench_hw(g.p), 3);
     settle(&g, 2, 3);
     assert_int_equal(bench_hw(g.p), 4);
