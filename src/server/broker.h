@@ -33,11 +33,13 @@ struct producer_ids;
 struct replication_throttle;
 struct topic_admin;
 
-/* Takes config in both cases. 0 = serving; else -errno with a line for people in err. @blocks */
+/* Takes config in both cases. 0 = serving; else -errno with lines for people in err (mostly one;
+ * separated by '\n'). @blocks */
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n);
 /* Controlled, clean stop; frees. @blocks */
 void broker_stop(struct broker *b);
-/* What this build cannot do though the settings ask for it: -ENOTSUP with a line in err, or 0. */
+/* What this build cannot do though the settings ask for it: -ENOTSUP or -EINVAL with a line in err
+ * for each such thing (separated by '\n'), or 0. */
 int broker_check_supported(const struct config *config, char *err, size_t err_n);
 /* Called (any thread, once) when the broker cannot go on: no log dir left, metadata journal failed.
  */

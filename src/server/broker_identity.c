@@ -59,6 +59,9 @@ static int lock_metadata(struct broker *b, const char *dir, char *err, size_t er
 static int open_embedded(struct broker *b, char *err, size_t err_n)
 {
     const char *dir = b->config->log_dirs[0];
+    say_info("KafkaServer",
+             "metadata store: embedded, in %s (zookeeper.connect is not set: a broker by itself)",
+             dir);
     int rc = lock_metadata(b, dir, err, err_n);
     if (rc)
         return rc;
@@ -80,6 +83,8 @@ static int open_zookeeper(struct broker *b, char *err, size_t err_n)
         .protect = config_bool(c, "zookeeper.set.acl"),
         .digest = config_string(c, "zookeeper.digest.auth"),
     };
+    say_info("KafkaServer", "metadata store: ZooKeeper at %s, session timeout %lld ms", o.connect,
+             (long long)session);
     return zookeeper_store_open(&o, &b->store, err, err_n);
 }
 

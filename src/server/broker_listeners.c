@@ -167,9 +167,11 @@ static char *bind_problem(struct broker *b, const struct listener_config *l)
 static char *check_change(void *arg, const struct config *now, const struct config *then)
 {
     struct broker *b = arg;
-    char err[512], *problem = NULL;
-    if (broker_check_supported(then, err, sizeof(err)) != 0)
+    char err[1024], *problem = NULL;
+    if (broker_check_supported(then, err, sizeof(err)) != 0) {
+        err[strcspn(err, "\n")] = 0; /* one line for one answer */
         return strdup(err);
+    }
     pthread_mutex_lock(&b->listeners_lock);
     for (int i = 0; i < then->listeners_n && !problem; i++)
         problem = bind_problem(b, &then->listeners[i]);

@@ -26,30 +26,58 @@ static int fail(char *err, size_t err_n, int rc, const char *what)
 
 /* ---- what this build can do ---- */
 
-int broker_check_supported(const struct config *c, char *err, size_t err_n)
+static void add_line(char *err, size_t err_n, const char *line)
+{
+    size_t at = strnlen(err, err_n);
+    if (at < err_n)
+        snprintf(err + at, err_n - at, "%s%s", at ? "\n" : "", line);
+}
+
+static int check_zookeeper(const struct config *c, char *err, size_t err_n)
 {
     struct zookeeper_connect where;
     const char *connect = config_string(c, "zookeeper.connect");
-    int rc = connect && *connect ? zookeeper_connect_parse(connect, &where, err, err_n) : -ENOENT;
-    if (!rc)
+    char line[1024] = "";
+    int rc = connect && *connect ? zookeeper_connect_parse(connect, &where, line, sizeof(line)) : 1;
+    if (rc == 0)
         zookeeper_connect_clear(&where);
-    else if (rc != -ENOENT)
-        return rc;
-    if (config_bool(c, "zookeeper.ssl.client.enable")) {
-        snprintf(err, err_n,
-                 "zookeeper.ssl.client.enable=true: this version has no TLS towards ZooKeeper; it "
-                 "must be false");
-        return -ENOTSUP;
-    }
+    if (rc < 0)
+        add_line(err, err_n, line);
+    if (!config_bool(c, "zookeeper.ssl.client.enable"))
+        return rc < 0 ? rc : 0;
+    add_line(err, err_n,
+             "zookeeper.ssl.client.enable=true: this version has no TLS towards ZooKeeper; it "
+             "must be false");
+    return rc < 0 ? rc : -ENOTSUP;
+}
+
+static int check_listeners(const struct config *c, char *err, size_t err_n)
+{
+    static const char *const names[] = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"};
+    int rc = 0;
     for (int i = 0; i < c->listeners_n; i++) {
-        if (c->listeners[i].security_protocol == 0)
+        const struct listener_config *l = &c->listeners[i];
+        char line[1024];
+        if (l->security_protocol == 0)
             continue;
-        snprintf(err, err_n,
-                 "listeners: listener %s is not PLAINTEXT; this version has no TLS and no SASL yet",
-                 c->listeners[i].name);
-        return -ENOTSUP;
+        snprintf(line, sizeof(line),
+                 "listeners=%s://%s:%d: listener %s has the security protocol %s, and this version "
+                 "has no TLS and no SASL; make it PLAINTEXT, here or in "
+                 "listener.security.protocol.map, on a network that may see all, or remove it",
+                 l->name, l->host, l->port, l->name, names[l->security_protocol]);
+        add_line(err, err_n, line);
+        rc = -ENOTSUP;
     }
-    return 0;
+    return rc;
+}
+
+int broker_check_supported(const struct config *c, char *err, size_t err_n)
+{
+    if (err_n)
+        *err = 0;
+    int rc = check_zookeeper(c, err, err_n);
+    int more = check_listeners(c, err, err_n);
+    return rc ? rc : more;
 }
 
 /* ---- threads ---- */

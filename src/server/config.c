@@ -12,13 +12,7 @@
 #include "base/logline.h"
 #include "server/config_private.h"
 
-#define LISTENER_PREFIX "listener.name."
-
-static const char *const foreign[] = {
-#define FOREIGN(name) name,
-#include "server/config_foreign.def"
-#undef FOREIGN
-};
+enum { PROBLEM_MAX = 1024 }; /* bytes of one line about several keys */
 
 /* ---- values ---- */
 
@@ -122,8 +116,7 @@ static int put_over(struct props *to, const struct props *layer)
 
 /* ---- loading ---- */
 
-/* No other broker can ever join the one that keeps the metadata in its own log dir. */
-static bool is_alone(const struct config *c)
+bool config_is_alone(const struct config *c)
 {
     const char *zk = props_get(c->effective, "zookeeper.connect");
     return !zk || !*zk;
@@ -131,7 +124,7 @@ static bool is_alone(const struct config *c)
 
 const char *config_default(const struct config *c, const struct config_row *row)
 {
-    return row->alone_text && is_alone(c) ? row->alone_text : row->default_text;
+    return row->alone_text && config_is_alone(c) ? row->alone_text : row->default_text;
 }
 
 static int load_value(struct config *c, const struct config_row *row, char *err, size_t err_n)
@@ -145,7 +138,7 @@ static int load_value(struct config *c, const struct config_row *row, char *err,
         return 0;
     char *problem = config_value_parse(row->name, row->type, &row->valid, text, v);
     if (problem) {
-        snprintf(err, err_n, "%s", problem);
+        config_add_problem(err, err_n, problem);
         free(problem);
         return -EINVAL;
     }
@@ -162,98 +155,10 @@ static int load_values(struct config *c, char *err, size_t err_n)
     c->values = calloc((size_t)n, sizeof(*c->values));
     if (!c->values)
         return -ENOMEM;
-    for (int i = 0; i < n; i++) {
-        int rc = load_value(c, &rows[i], err, err_n);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-/* ---- keys that are not rows ---- */
-
-static int compare_name(const void *key, const void *name)
-{
-    return strcmp(key, *(const char *const *)name);
-}
-
-static bool is_foreign(const char *key)
-{
-    return bsearch(key, foreign, sizeof(foreign) / sizeof(*foreign), sizeof(*foreign),
-                   compare_name) != NULL;
-}
-
-/* A listener's key may name a SASL mechanism, too. */
-const struct config_row *config_row_of(const char *key, bool *listener)
-{
-    bool prefixed = strncmp(key, LISTENER_PREFIX, strlen(LISTENER_PREFIX)) == 0;
-    if (listener)
-        *listener = prefixed;
-    if (!prefixed)
-        return config_find(str_of(key));
-    const char *dot = strchr(key + strlen(LISTENER_PREFIX), '.');
-    const struct config_row *row = dot ? config_find(str_of(dot + 1)) : NULL;
-    if (!row && dot && (dot = strchr(dot + 1, '.')))
-        row = config_find(str_of(dot + 1));
-    return row;
-}
-
-static int check_listener_key(const char *key, const struct config_row *row, const char *value,
-                              char *err, size_t err_n)
-{
-    struct config_value v;
-    char *problem = config_value_parse(key, row->type, &row->valid, value, &v);
-    free(v.text);
-    if (!problem)
-        return 0;
-    snprintf(err, err_n, "%s", problem);
-    free(problem);
-    return -EINVAL;
-}
-
-/* Names all that are given and do nothing yet, in one line. */
-static void report_idle(const struct config *c)
-{
-    struct buf b = BUF_INIT;
-    for (size_t i = 0; i < props_count(c->effective); i++) {
-        const char *key, *value;
-        props_at(c->effective, i, &key, &value);
-        const struct config_row *row = config_find(str_of(key));
-        if (row && !row->has_effect)
-            buf_printf(&b, "%s%s", b.len ? ", " : "", key);
-    }
-    if (b.len)
-        say_info("config", "accepted, without effect in this version: %.*s", (int)b.len, b.p);
-    buf_free(&b);
-}
-
-static void report_unknown(const char *key)
-{
-    if (is_foreign(key))
-        say_warn("config",
-                 "%s belongs to KRaft, tiered storage or share groups, which this broker "
-                 "does not have: ignored",
-                 key);
-    else
-        say_warn("config", "unknown setting %s: ignored", key);
-}
-
-static int check_keys(const struct config *c, char *err, size_t err_n)
-{
-    for (size_t i = 0; i < props_count(c->effective); i++) {
-        const char *key, *value;
-        bool listener;
-        props_at(c->effective, i, &key, &value);
-        const struct config_row *row = config_row_of(key, &listener);
-        int rc = row && listener ? check_listener_key(key, row, value, err, err_n) : 0;
-        if (rc)
-            return rc;
-        if (!row && !c->again)
-            report_unknown(key);
-    }
-    if (!c->again)
-        report_idle(c);
-    return 0;
+    int rc = 0;
+    for (int i = 0; i < n && config_goes_on(c, rc); i++)
+        rc = config_first(rc, load_value(c, &rows[i], err, err_n));
+    return rc;
 }
 
 /* ---- what concerns several keys ---- */
@@ -420,7 +325,7 @@ static int report_too_many_replicas(const struct config *c, char *err, size_t er
     (void)err_n;
     for (size_t i = 0; i < sizeof(internal) / sizeof(*internal); i++) {
         int64_t n = config_int(c, internal[i].key);
-        if (is_alone(c) && !c->again && n > 1)
+        if (config_is_alone(c) && !c->again && n > 1)
             say_warn("config",
                      "%s is %lld, but a broker without zookeeper.connect is the only one: at most "
                      "1 is allowed, so no %s works until the key is 1 or left out (%s)",
@@ -437,21 +342,67 @@ static int check_replication(const struct config *c, char *err, size_t err_n)
     return rc;
 }
 
-static int load_all(struct config *c, char *err, size_t err_n)
+/* ---- all of it ---- */
+
+void config_add_problem(char *err, size_t err_n, const char *line)
+{
+    size_t at = strnlen(err, err_n);
+    if (at < err_n)
+        snprintf(err + at, err_n - at, "%s%s", at ? "\n" : "", line);
+}
+
+int config_first(int rc, int more)
+{
+    return rc && more != -ENOMEM ? rc : more;
+}
+
+bool config_goes_on(const struct config *c, int rc)
+{
+    return rc == 0 || (rc == -EINVAL && !c->again);
+}
+
+static int load_groups(struct config *c, char *err, size_t err_n)
 {
     static int (*const loads[])(struct config *, char *, size_t) = {
-        load_values, load_broker_id,        load_log_dirs,
-        load_level,  config_listeners_load, config_log_defaults_load,
-    };
-    static int (*const checks[])(const struct config *, char *, size_t) = {
-        check_network, check_replication,        check_cleaner,
-        check_offsets, report_too_many_replicas, check_keys,
-    };
+        load_broker_id, load_log_dirs, load_level, config_listeners_load, config_log_defaults_load};
     int rc = 0;
-    for (size_t i = 0; !rc && i < sizeof(loads) / sizeof(*loads); i++)
-        rc = loads[i](c, err, err_n);
-    for (size_t i = 0; !rc && i < sizeof(checks) / sizeof(*checks); i++)
-        rc = checks[i](c, err, err_n);
+    for (size_t i = 0; i < sizeof(loads) / sizeof(*loads) && config_goes_on(c, rc); i++) {
+        char line[PROBLEM_MAX] = "";
+        rc = config_first(rc, loads[i](c, line, sizeof(line)));
+        if (*line)
+            config_add_problem(err, err_n, line);
+    }
+    return rc;
+}
+
+static int check_groups(const struct config *c, char *err, size_t err_n)
+{
+    static int (*const checks[])(const struct config *, char *, size_t) = {
+        check_network, check_replication, check_cleaner, check_offsets, report_too_many_replicas};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks) && config_goes_on(c, rc); i++) {
+        char line[PROBLEM_MAX] = "";
+        rc = config_first(rc, checks[i](c, line, sizeof(line)));
+        if (*line)
+            config_add_problem(err, err_n, line);
+    }
+    return rc;
+}
+
+/* Goes on behind a value that is refused, so that all of them are told at once. */
+static int load_all(struct config *c, char *err, size_t err_n)
+{
+    int rc = config_keys_mode(c, err, err_n);
+    if (rc)
+        return rc; /* the rest of a file of another mode means little */
+    rc = load_values(c, err, err_n);
+    if (config_goes_on(c, rc))
+        rc = config_first(rc, config_keys_check(c, err, err_n));
+    if (rc)
+        return rc; /* what looks at several values needs all of them */
+    rc = load_groups(c, err, err_n);
+    if (config_goes_on(c, rc))
+        rc = config_first(rc, check_groups(c, err, err_n));
     return rc;
 }
 
@@ -489,6 +440,8 @@ static int load(struct props *given, struct props *effective, struct props *cons
 int config_load(struct props *given, struct config **out, char *err, size_t err_n)
 {
     *out = NULL;
+    if (err_n)
+        *err = 0;
     struct props *none[LAYERS] = {props_new(), props_new()};
     return load(given, props_copy(given), none, false, out, err, err_n);
 }
@@ -497,6 +450,8 @@ int config_with_dynamic(const struct config *base, const struct props *const lay
                         struct config **out, char *err, size_t err_n)
 {
     *out = NULL;
+    if (err_n)
+        *err = 0;
     struct props *dynamic[LAYERS], *effective = props_copy(base->given);
     for (int i = LAYERS - 1; i >= 0; i--) { /* the last one wins */
         dynamic[i] = layers[i] ? props_copy(layers[i]) : props_new();

@@ -115,12 +115,13 @@ struct config {
     atomic_int refs;
 };
 
-/* Parses and checks everything. Unknown keys are warned of. 0, or -EINVAL with a line naming key,
- * value and what is allowed. Takes `given` in both cases. */
+/* Parses and checks everything. Unknown keys are warned of, with the known one that they are like.
+ * 0, or -EINVAL with a line for each thing that is refused (separated by '\n'), naming key, value
+ * and what is allowed. Takes `given` in both cases. */
 int config_load(struct props *given, struct config **out, char *err, size_t err_n);
 /* The settings of `base` with other dynamic layers (copied; NULL = none), checked as at the start;
  * a dynamic key hides those of the same family below it (log.roll.hours a log.roll.ms). As
- * config_load, but without lines about keys. */
+ * config_load, but without log lines about keys, and err has one line only. */
 int config_with_dynamic(const struct config *base, const struct props *const layers[LAYERS],
                         struct config **out, char *err, size_t err_n);
 /* One more, one less reference; the last one frees. @thread any */

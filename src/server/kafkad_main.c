@@ -122,9 +122,36 @@ static struct props *read_file(const char *path)
     return p;
 }
 
-/* The file with the overrides on top; NULL with a line logged. */
+/* Each line of `problems` as one of the log, behind where the settings come from. */
+static void say_refused(const struct command_line *line, char *problems)
+{
+    bool overridden = props_count(line->overrides) > 0;
+    for (char *save, *p = strtok_r(problems, "\n", &save); p; p = strtok_r(NULL, "\n", &save))
+        say_fatal("kafkad", "%s%s%s%s%s", line->file ? line->file : "",
+                  line->file && overridden ? " with " : "", overridden ? "--override" : "",
+                  line->file || overridden ? ": " : "", p);
+}
+
+/* Kafka asks for a file; who forgot it must see what runs instead. */
+static void say_no_file(const struct command_line *line, const struct config *c)
+{
+    int shown = 0;
+    char listeners[400] = "";
+    for (int i = 0; i < c->listeners_n && shown < (int)sizeof(listeners); i++)
+        shown += snprintf(listeners + shown, sizeof(listeners) - (size_t)shown, "%s%s://%s:%d",
+                          i ? "," : "", c->listeners[i].name, c->listeners[i].host,
+                          c->listeners[i].port);
+    say_info("kafkad",
+             "no settings file was given: the defaults hold but for %zu --override; log dir %s%s, "
+             "listeners %s",
+             props_count(line->overrides), c->log_dirs[0], c->log_dirs_n > 1 ? " and more" : "",
+             listeners);
+}
+
+/* The file with the overrides on top; NULL with lines logged. */
 static struct config *read_settings(const struct command_line *line)
 {
+    static char problems[32768]; /* as many lines as anyone would mend at once */
     struct props *given = read_file(line->file);
     if (!given)
         return NULL;
@@ -134,23 +161,21 @@ static struct config *read_settings(const struct command_line *line)
         props_set(given, key, value);
     }
     struct config *config;
-    char err[1024] = "";
-    if (config_load(given, &config, err, sizeof(err)) != 0) {
-        bool overridden = props_count(line->overrides) > 0;
-        say_fatal("kafkad", "%s%s%s%s%s", line->file ? line->file : "",
-                  line->file && overridden ? " with " : "", overridden ? "--override" : "",
-                  line->file || overridden ? ": " : "", err);
+    if (config_load(given, &config, problems, sizeof(problems)) != 0) {
+        say_refused(line, problems);
         return NULL;
     }
+    if (!line->file)
+        say_no_file(line, config);
     return config;
 }
 
-static int check_settings(struct config *config)
+static int check_settings(const struct command_line *line, struct config *config)
 {
-    char err[1024] = "";
-    int rc = broker_check_supported(config, err, sizeof(err));
+    char problems[8192] = "";
+    int rc = broker_check_supported(config, problems, sizeof(problems));
     if (rc)
-        say_fatal("kafkad", "%s", err);
+        say_refused(line, problems);
     else
         say_info("kafkad", "the settings are good");
     config_free(config);
@@ -258,12 +283,13 @@ static int run(struct config *config)
 {
     static struct stopper stopper; /* outlives the signal thread */
     struct broker *broker;
-    char err[1024] = "";
+    char err[8192] = "";
     catch_signals(&stopper);
     raise_file_limit();
     say_info("kafkad", "version %s", KAFKAD_VERSION);
     if (broker_start(config, &broker, err, sizeof(err)) != 0) {
-        say_fatal("kafkad", "start refused: %s", err);
+        for (char *save, *p = strtok_r(err, "\n", &save); p; p = strtok_r(NULL, "\n", &save))
+            say_fatal("kafkad", "start refused: %s", p);
         return 1;
     }
     broker_on_fatal(broker, on_fatal, &stopper);
@@ -281,8 +307,9 @@ int main(int argc, char **argv)
     if (line.action == ACTION_DOCS)
         return print_docs();
     struct config *config = read_settings(&line);
+    int status = !config                       ? 1
+                 : line.action == ACTION_CHECK ? check_settings(&line, config)
+                                               : run(config);
     props_free(line.overrides);
-    if (!config)
-        return 1;
-    return line.action == ACTION_CHECK ? check_settings(config) : run(config);
+    return status;
 }

@@ -63,10 +63,31 @@ class CheckConfig(unittest.TestCase):
         self.assertRegex(err, r"line 2")
 
     def test_an_unknown_key_warns(self):
-        status, err = self.check("num.partiton=3\nprocess.roles=broker\n")
+        status, err = self.check("num.partiton=3\nmetadata.log.dir=/x\n")
         self.assertEqual(status, 0)
-        self.assertRegex(err, r"WARN .*num\.partiton")
-        self.assertRegex(err, r"WARN .*process\.roles")
+        self.assertRegex(err, r"WARN .*num\.partiton: ignored; did you mean num\.partitions\?")
+        self.assertRegex(err, r"WARN .*metadata\.log\.dir")
+
+    def test_every_bad_value_is_told(self):
+        status, err = self.check("num.partitions=0\nlog.dirs=\nlog.retention.hours=x\n", "--override", "log.roll.ms=never")
+        self.assertEqual(status, 1)
+        lines = [line for line in err.splitlines() if "FATAL" in line]
+        self.assertEqual(len(lines), 3, err)
+        for key in ("num.partitions", "log.retention.hours", "log.roll.ms"):
+            self.assertTrue(any("with --override: Invalid value" in x and key in x for x in lines), err)
+        status, err = self.check("listeners=SSL://:9093,SASL_PLAINTEXT://h:9094\nzookeeper.connect=h:0\n"
+                                 "inter.broker.listener.name=SSL\n")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*listeners=SSL://:9093: .*security protocol SSL")
+        self.assertRegex(err, r"FATAL .*listeners=SASL_PLAINTEXT://h:9094")
+        self.assertRegex(err, r"FATAL .*zookeeper\.connect=h:0")
+
+    def test_a_kraft_file_is_told_what_it_is(self):
+        status, err = self.check("process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@h:9093\n"
+                                 "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER\n")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*process\.roles=broker,controller: .*KRaft.*zookeeper\.connect")
+        self.assertEqual(err.count("FATAL"), 1)
 
     def test_what_this_version_cannot_do_is_said(self):
         for text, word in (("zookeeper.connect=h:2181\nzookeeper.ssl.client.enable=true\n", "zookeeper.ssl"),
@@ -155,6 +176,12 @@ class Life(unittest.TestCase):
             b.start()
             self.assertTrue(b.has_line(r"\[KafkaServer id=5\] started"))
             self.assertEqual(identity(b), first)
+
+    def test_what_runs_without_a_file_is_said(self):
+        with Broker() as b:
+            self.assertTrue(b.has_line(r"no settings file was given: the defaults hold but for 2 --override; log dir %s, "
+                                       r"listeners PLAINTEXT://127\.0\.0\.1:0" % re.escape(b.data)))
+            self.assertTrue(b.has_line(r"metadata store: embedded, in %s " % re.escape(b.data)))
 
     def test_a_properties_file_is_read(self):
         with Broker(start=False) as b:

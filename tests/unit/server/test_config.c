@@ -10,9 +10,9 @@
 #include "base/logline.h"
 #include "protocol/compression.h"
 #include "protocol/records_append.h"
-#include "server/config_value.h"
+#include "server/config_private.h"
 
-static char err[512];
+static char err[4096];
 static char lines[4096]; /* what was logged */
 
 static void keep_line(enum logline_level level, const char *line, void *arg)
@@ -48,7 +48,7 @@ static void refused(const char *text, const char *words)
     struct config *c;
     assert_int_equal(load(text, &c), -EINVAL);
     assert_null(c);
-    char copy[256];
+    char copy[512];
     snprintf(copy, sizeof(copy), "%s", words);
     for (char *save, *w = strtok_r(copy, "|", &save); w; w = strtok_r(NULL, "|", &save))
         if (!strstr(err, w))
@@ -329,16 +329,105 @@ static void settings_that_contradict_are_refused(void **state)
 
 static void unknown_keys_warn(void **state)
 {
-    config_free(loaded("num.partition=3\nprocess.roles=broker\n"
+    config_free(loaded("num.partition=3\nmetadata.log.dir=/x\n"
                        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=x\n"
-                       "listener.name.a.no.such=1\nmy.own.key=v\nqueued.max.requests=4"));
+                       "listener.name.a.no.such=1\nmy.own.key=v\nsecurity.providers=x"));
     assert_non_null(strstr(lines, "WARN"));
     assert_non_null(strstr(lines, "unknown setting num.partition: ignored"));
     assert_non_null(strstr(lines, "unknown setting my.own.key"));
     assert_non_null(strstr(lines, "unknown setting listener.name.a.no.such"));
-    assert_non_null(strstr(lines, "process.roles belongs to KRaft"));
+    assert_non_null(strstr(lines, "metadata.log.dir belongs to KRaft"));
     assert_null(strstr(lines, "jaas"));
-    assert_non_null(strstr(lines, "without effect in this version: queued.max.requests"));
+    assert_non_null(strstr(lines, "without effect in this version: security.providers"));
+}
+
+static void a_misspelt_key_is_told_the_nearest_one(void **state)
+{
+    static const char *const cases[][2] = {
+        {"log.retention.hour", "log.retention.hours"},
+        {"log.retentoin.hours", "log.retention.hours"},
+        {"Log.Dirs", "log.dirs"},
+        {"broker_id", "broker.id"},
+        {"listener", "listeners"},
+        {"zookeper.connect", "zookeeper.connect"},
+        {"advertised.listners", "advertised.listeners"},
+        {"num.partition", "num.partitions"},
+        {"retention.ms", "log.retention.ms"}, /* a topic's key in the broker's file */
+        {"max.message.bytes", "message.max.bytes"},
+        {"my.own.key", NULL},
+        {"x", NULL},
+        {"", NULL},
+    };
+    char line[256], far[400];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *near = config_nearest(cases[i][0]);
+        if (!near != !cases[i][1] || (near && strcmp(near, cases[i][1]) != 0))
+            fail_msg("%s: %s", cases[i][0], near ? near : "nothing");
+    }
+    memset(far, 'a', sizeof(far) - 1);
+    far[sizeof(far) - 1] = 0;
+    assert_null(config_nearest(far));
+    config_free(loaded("log.retention.hour=1"));
+    snprintf(line, sizeof(line),
+             "unknown setting log.retention.hour: ignored; did you mean log.retention.hours?");
+    assert_non_null(strstr(lines, line));
+}
+
+/* A line for each, whatever kind it is; and all of the first kinds before what compares values. */
+static void every_bad_value_is_told(void **state)
+{
+    static const char text[] =
+        "num.partitions=0\nlog.retention.hours=x\nlog.index.size.max.bytes=1\n"
+        "delete.topic.enable=maybe\nlog.cleanup.policy=keep\n"
+        "listener.name.plaintext.max.connections=-4\nnum.partiton=1";
+    refused(text, "num.partitions|log.retention.hours|log.index.size.max.bytes|delete.topic.enable|"
+                  "log.cleanup.policy|listener.name.plaintext.max.connections");
+    int count = 1;
+    for (const char *p = err; *p; p++)
+        count += *p == '\n';
+    assert_int_equal(count, 6);
+    assert_non_null(strstr(lines, "did you mean num.partitions?"));
+    refused("broker.id=3\nnode.id=4\nlog.dirs=/a,/a\nlisteners=nonsense\n"
+            "queued.max.request.bytes=1000\nreplica.lag.time.max.ms=1\n"
+            "log.cleaner.dedupe.buffer.size=1\noffsets.commit.required.acks=-2",
+            "node.id|log.dirs|listeners|queued.max.request.bytes|replica.fetch.wait.max.ms|"
+            "log.cleaner.dedupe.buffer.size|offsets.commit.required.acks");
+}
+
+/* However many there are, nothing is written behind the room there is. */
+static void more_bad_values_than_room(void **state)
+{
+    struct config *c;
+    struct props *p = props_new();
+    char small[100];
+    int n;
+    const struct config_row *rows = config_rows(&n);
+    for (int i = 0; i < n; i++)
+        if (rows[i].type == CONFIG_INT)
+            assert_int_equal(props_set(p, rows[i].name, "x"), 0);
+    memset(small, 'z', sizeof(small));
+    assert_int_equal(config_load(p, &c, small, sizeof(small) - 1), -EINVAL);
+    assert_int_equal(strlen(small), sizeof(small) - 2);
+    assert_int_equal(small[sizeof(small) - 1], 'z');
+}
+
+static void a_kraft_file_is_told_what_it_is(void **state)
+{
+    static const char kraft[] =
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:9093\n"
+        "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER";
+    refused(kraft, "process.roles=broker,controller|KRaft|zookeeper.connect");
+    assert_null(strchr(err, '\n'));
+    refused("node.id=1\ncontroller.quorum.voters=1@localhost:9093",
+            "controller.quorum.voters=1@localhost:9093|KRaft");
+    refused("node.id=1\ncontroller.quorum.bootstrap.servers=h:9093", "quorum.bootstrap.servers=h");
+    refused("process.roles=broker\nzookeeper.connect=h:2181", "process.roles=broker|KRaft");
+    /* a broker of a cluster on ZooKeeper that is to move one day */
+    config_free(loaded("zookeeper.connect=h:2181\ncontroller.quorum.voters=1@h:9093"));
+    assert_non_null(strstr(lines, "controller.quorum.voters belongs to KRaft"));
+    struct config *c = loaded("node.id=7\nprocess.roles=");
+    assert_int_equal(c->broker_id, 7);
+    config_free(c);
 }
 
 static void secrets_stay_out_of_messages(void **state)
@@ -449,6 +538,8 @@ UNIT_MAIN(unit_test(internal_topics_of_a_lonely_broker),
           unit_test(ms_wins_over_minutes_over_hours), unit_test(log_dirs_win_over_log_dir),
           unit_test(levels_are_releases_with_or_without_steps),
           unit_test(settings_that_contradict_are_refused), unit_test(unknown_keys_warn),
+          unit_test(a_misspelt_key_is_told_the_nearest_one), unit_test(every_bad_value_is_told),
+          unit_test(more_bad_values_than_room), unit_test(a_kraft_file_is_told_what_it_is),
           unit_test(secrets_stay_out_of_messages), unit_test(topic_values_are_checked),
           unit_test(topic_overrides_win), unit_test(the_sample_file_has_no_surprises),
           unit_test(the_page_is_what_the_table_prints))
