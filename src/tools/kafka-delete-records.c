@@ -17,9 +17,9 @@ struct args {
 
 static const struct tool_option options[] = {
     ROW(bootstrap, "bootstrap-server", TOOL_TEXT, "String: server(s) to use for bootstrapping",
-        "REQUIRED: The brokers to connect to, host:port[,host:port...].", .required = true),
+        "The brokers to connect to, host:port[,host:port...].", .required = true),
     ROW(file, "offset-json-file", TOOL_TEXT, "String: Offset json file path",
-        "REQUIRED: The JSON file with offset per partition. The format to use is: "
+        "The JSON file with offset per partition. The format to use is: "
         "{\"partitions\": [{\"topic\": \"foo\", \"partition\": 1, \"offset\": 1}], \"version\": "
         "1}. "
         "An offset of -1 means the high watermark.",

@@ -21,7 +21,8 @@ struct args {
 static const struct tool_option options[] = {
     ROW(files, "files", TOOL_TEXT, "String: file1, file2, ...",
         "The comma-separated list of files: .log, .index, .timeindex, .snapshot, .txnindex, "
-        ".checkpoint.",
+        ".checkpoint, and the text files of log dirs and partitions (checkpoints of offsets and "
+        "epochs, partition.metadata, meta.properties).",
         .required = true),
     ROW(print_data, "print-data-log", TOOL_FLAG, NULL,
         "Print keys and payloads too; implies --deep-iteration."),
@@ -89,7 +90,14 @@ static void dump_file(struct dump *d, const char *path)
         {".txnindex", dump_txn_index},
     };
     const char *dot = strrchr(dump_base_name(path), '.');
+    const struct dump_named *named = dump_named_files;
     printf("Dumping %s\n", path);
+    for (; named->name; named++) {
+        if (strcmp(named->name, dump_base_name(path)) == 0) {
+            named->dump(d, path);
+            return;
+        }
+    }
     for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kinds[i].suffix, dot) == 0) {
             kinds[i].dump(d, path);

@@ -18,7 +18,7 @@ struct args {
 
 static const struct tool_option options[] = {
     ROW(bootstrap, "bootstrap-server", TOOL_TEXT, "String: The server(s) to use for bootstrapping",
-        "REQUIRED: The brokers to connect to, host:port[,host:port...].", .required = true),
+        "The brokers to connect to, host:port[,host:port...].", .required = true),
     ROW(describe, "describe", TOOL_FLAG, NULL,
         "Describe the specified log directories on the specified brokers.", .required = true),
     ROW(topics, "topic-list", TOOL_TEXT, "String: Topic list",

@@ -31,6 +31,17 @@ void dump_offset_index(struct dump *d, const char *path);
 void dump_time_index(struct dump *d, const char *path);
 void dump_producer_snapshot(struct dump *d, const char *path);
 void dump_txn_index(struct dump *d, const char *path);
+/* The text files, which are told by their whole name. Kafka's tool knows none of them. */
+void dump_offset_checkpoint(struct dump *d, const char *path);
+void dump_epoch_checkpoint(struct dump *d, const char *path);
+void dump_partition_metadata(struct dump *d, const char *path);
+void dump_meta_properties(struct dump *d, const char *path);
+
+struct dump_named {
+    const char *name;
+    void (*dump)(struct dump *d, const char *path);
+};
+extern const struct dump_named dump_named_files[]; /* ends with a NULL name */
 
 /* ---- for the functions above ---- */
 /* A line on standard error about the file; dump->failed. */

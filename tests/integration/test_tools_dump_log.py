@@ -168,7 +168,7 @@ class FileTest(unittest.TestCase):
         r = dump("--files", os.path.join(self.folder, LOG))
         self.assertEqual(r.status, 1)
         self.assertIn(LOG + ": No such file or directory", r.err)
-        other = self.put("leader-epoch-checkpoint", b"0\n0\n")
+        other = self.put("kafkad-metadata.journal", b"0\n0\n")
         log = self.put(LOG, batch([(T, None, b"x")]))
         r = dump("--files", ",".join([other, os.path.join(self.folder, "1.log"), self.folder + ".log", log]))
         self.assertEqual(r.status, 1)
@@ -289,6 +289,42 @@ class FileTest(unittest.TestCase):
         r = self.expect(self.put("00000000000000000000.txnindex", entry + b"\0\1" + entry[2:]), status=1)
         self.assertIn("at position 34: Unexpected aborted transaction version 1", r.err)
 
+    # -- text files
+
+    OFFSETS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint",
+               "cleaner-offset-checkpoint")
+
+    def test_text_files(self):
+        for name in self.OFFSETS:
+            r = self.expect(self.put(name, b"0\n2\na-topic 0 17\nb 12 9223372036854775807\n"))
+            self.assertEqual(r.lines[1:], ["topic: a-topic partition: 0 offset: 17",
+                                           "topic: b partition: 12 offset: 9223372036854775807"])
+            self.assertEqual(self.expect(self.put(name, b"0\n0\n")).lines[1:], [])
+        r = self.expect(self.put("leader-epoch-checkpoint", b"0\n2\n0 0\n5 1000\n"))
+        self.assertEqual(r.lines[1:], ["epoch: 0 startOffset: 0", "epoch: 5 startOffset: 1000"])
+        r = self.expect(self.put("partition.metadata", b"version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"))
+        self.assertEqual(r.lines[1:], ["version: 0 topicId: ABEiM0RVZneImaq7zN3u_w"])
+        r = self.expect(self.put("meta.properties", b"#\n#date\nversion=0\nbroker.id=3\ncluster.id=abc\n"))
+        self.assertEqual(r.lines[1:], ["version: 0", "broker.id: 3", "cluster.id: abc"])
+
+    def test_text_files_that_are_wrong(self):
+        for name, data, shown, where in [
+                (self.OFFSETS[0], b"1\n0\n", 0, "line 1 "), (self.OFFSETS[1], b"0\n2\na 0 1\n", 1, "line 4 "),
+                (self.OFFSETS[2], b"0\n3\na 0 1\nb 0 2\nc 0\n", 2, "line 5 "),
+                (self.OFFSETS[3], b"0\n1\na 0 1\0", 0, "zero byte at position 9"),
+                ("leader-epoch-checkpoint", b"0\n2\n0 0\nx 7\n", 1, "line 4 "),
+                ("partition.metadata", b"version: 0\n", 0, "topic_id"), ("partition.metadata", b"", 0, "topic_id"),
+                ("meta.properties", b"version=0\na=\\u12\n", 1, "line 2:")]:
+            with self.subTest(name, data=data):
+                path = self.put(name, data)
+                r = self.expect(path, status=1)
+                self.assertEqual(len(r.lines), 1 + shown, r.text)
+                self.assertIn(where, r.err)
+                self.assertTrue(r.err.startswith(path + ": "))
+        r = dump("--files", os.path.join(self.folder, "none", "meta.properties"))
+        self.assertEqual(r.status, 1)
+        self.assertIn("No such file", r.err)
+
     # -- internal topics
 
     def pairs(self, records, flag):
@@ -408,6 +444,11 @@ class FileTest(unittest.TestCase):
         flags = {"log": ["--deep-iteration", "--print-data-log", "--offsets-decoder", "--transaction-log-decoder",
                          "--cluster-metadata-decoder"], "index": ["--verify-index-only", "--index-sanity-check"],
                  "timeindex": ["--verify-index-only", "--index-sanity-check"], "snapshot": [], "txnindex": []}
+        text = {self.OFFSETS[0]: b"0\n2\na 0 17\nb 1 9\n", "leader-epoch-checkpoint": b"0\n1\n0 0\n",
+                "partition.metadata": b"version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w",
+                "meta.properties": b"#\nversion=0\ncluster.id=abc\n"}
+        kinds.update(text)
+        flags.update((name, []) for name in text)
         rounds = 30 if harness.sanitized() else 60
         for i in range(rounds):
             paths, used = [], set()
@@ -419,7 +460,7 @@ class FileTest(unittest.TestCase):
                 data = data[:rng.randrange(len(data) + 1)] if rng.random() < 0.3 else data + rng.randbytes(rng.randrange(30))
                 if kind == "log" and rng.random() < 0.5:
                     data = self.mend(bytes(data))
-                paths.append(self.put("00000000000000000100." + kind, bytes(data)))
+                paths.append(self.put(kind if kind in text else "00000000000000000100." + kind, bytes(data)))
                 used |= {f for f in flags[kind] if rng.random() < 0.3}
             r = dump("--files", ",".join(paths), *sorted(used))
             self.assertIn(r.status, (0, 1), "seed %d, round %d: %s" % (seed, i, r.err))
@@ -464,6 +505,20 @@ class BrokerFilesTest(ToolTest):
             self.assertGreater(sum(line.startswith("offset: ") for line in r.lines), 20)
             self.dump_folder(t + "-0", "--index-sanity-check")
             self.broker.restart()
+
+    def test_text_files_of_a_broker_at_rest(self):
+        t = self.topic()
+        self.create(t)
+        self.tool("kafka-console-producer", "--topic", t, input="a\nb\n")
+        self.broker.restart()
+        names = ["meta.properties"] + ["%s-offset-checkpoint" % k for k in ("recovery-point", "replication")]
+        files = [os.path.join(self.broker.data, n) for n in names]
+        files += [os.path.join(self.broker.data, t + "-0", n) for n in ("leader-epoch-checkpoint", "partition.metadata")]
+        r = dump("--files", ",".join(files))
+        self.assertEqual((r.status, r.err), (0, ""))
+        for line in ("broker.id: 0", "topic: %s partition: 0 offset: 2" % t, "epoch: 0 startOffset: 0"):
+            self.assertIn(line, r.lines)
+        self.assertRegex(r.text, r"version: 0 topicId: \S{22}\n")
 
     def test_committed_offsets(self):
         with kwire.Conn(self.broker.port) as c:

@@ -39,6 +39,7 @@ class ManualsTest(unittest.TestCase):
                 r = output(harness.program(name), "--help")
                 self.assertEqual((r.returncode, r.stderr), (0, ""))
                 self.assertTrue(r.stdout)
+                self.assertNotRegex(r.stdout, r"REQUIRED\W+REQUIRED")
                 if name != "kafka-server-stop":
                     r = output(harness.program(name), "--version")
                     self.assertEqual((r.returncode, r.stderr), (0, ""))
