@@ -94,8 +94,13 @@ class Run:
         return done.stdout
 
     def topic(self, name, partitions=1):
-        self.tool("kafka-topics", "--bootstrap-server", self.target.address, "--create", "--topic", name,
-                  "--partitions", str(partitions), "--replication-factor", "1")
+        """10,000 partitions can take longer on a slow disk than a request may by default; then the tool asks again, and
+        is told that the topic exists."""
+        with tempfile.NamedTemporaryFile("w", suffix=".properties") as config:
+            config.write("request.timeout.ms=500000\ndefault.api.timeout.ms=500000\n")
+            config.flush()
+            self.tool("kafka-topics", "--bootstrap-server", self.target.address, "--create", "--topic", name,
+                      "--partitions", str(partitions), "--replication-factor", "1", "--command-config", config.name)
 
     def produce(self, topic, mb, record=1024, throughput=-1, props=()):
         n = max(1, mb * 1024 * 1024 // record)

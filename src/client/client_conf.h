@@ -29,6 +29,10 @@ bool client_conf_is_set(const kafka_conf_t *conf, const char *key);
  * IPv6 in brackets. -1 in *port when the entry has none or it is not a number. */
 bool client_next_address(const char **at, char host[256], int *port);
 
+/* Does any entry of a list of host:port have an address? Each that has none gets a log line.
+ * @blocks for the resolver */
+bool client_any_resolvable(const char *servers);
+
 /* An assignor of the application by its name, or NULL. Borrowed from conf. */
 const kafka_assignor_t *client_conf_assignor(const kafka_conf_t *conf, const char *name);
 

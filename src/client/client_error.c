@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "client/admin_private.h"
 #include "client/client_conf.h"
 #include "protocol/errors.h"
 
@@ -31,6 +32,9 @@ static const struct {
      "The consumer is no member of its group any more, so its offsets were not committed.", 0},
     {KAFKA_ERR_LOG_TRUNCATION, "LOG_TRUNCATION",
      "The log was cut below the position: records that were read are gone.", 0},
+    /* before it is turned back, in lines about a request that failed */
+    {ADMIN_UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", "The topic or partition does not exist.",
+     0},
 };
 #define LOCAL_ERRORS (sizeof local_errors / sizeof *local_errors)
 

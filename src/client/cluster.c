@@ -434,12 +434,18 @@ static void free_nodes(struct list *nodes)
 struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
                               const char *client_id, char *err, size_t err_n)
 {
+    const char *servers = client_conf_string(conf, scope, "bootstrap.servers");
+    client_log_init();
+    if (!client_any_resolvable(servers)) {
+        snprintf(err, err_n, "No resolvable bootstrap urls given in bootstrap.servers: %s",
+                 servers);
+        return NULL;
+    }
     struct cluster *c = calloc(1, sizeof *c);
     if (!c) {
         snprintf(err, err_n, "out of memory");
         return NULL;
     }
-    client_log_init();
     c->conf = conf;
     c->scope = scope;
     c->client_id = str_dup(str_of(client_id));

@@ -352,12 +352,31 @@ static bool take_partitions(struct topic_meta *t, const struct metadata_response
     return !leaderless;
 }
 
+/* The first request about a topic only looks: who did not mean to make one is told before it is
+ * made. The second one, which follows at once, may make it. */
+static bool is_found_missing(struct cluster *c, struct topic_meta *t)
+{
+    if (!t->create || t->may_create || t->err != KERR_UNKNOWN_TOPIC_OR_PARTITION)
+        return false;
+    t->may_create = true;
+    t->answered = t->asked = false;
+    c->unasked++;
+    client_log(2,
+               "topic %s does not exist: it is made now, if the brokers do so "
+               "(auto.create.topics.enable)",
+               t->name);
+    return true;
+}
+
 /* A topic that is being created has errors at first; one that lasts is told, once. */
 static void tell_topic_error(struct topic_meta *t)
 {
     enum { PATIENCE = 5 };
     t->errors = t->err == KAFKA_OK ? 0 : t->errors + 1;
-    if (t->errors == (t->create ? PATIENCE : 1))
+    if (t->errors == 1 && t->err == KERR_LEADER_NOT_AVAILABLE && !t->may_create)
+        client_log(2, "topic %s: %s (%s): it is being made, or its brokers are away", t->name,
+                   kafka_err_text(t->err), kafka_err_name(t->err));
+    else if (t->errors == (t->create ? PATIENCE : 1))
         client_log(2, "topic %s: %s (%s)", t->name, kafka_err_text(t->err), kafka_err_name(t->err));
 }
 
@@ -383,6 +402,8 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         t->answered = t->listed = true;
         t->internal = from->is_internal;
         t->err = from->error_code;
+        if (is_found_missing(c, t))
+            continue;
         tell_topic_error(t);
         if (t->err == KAFKA_OK)
             complete &= take_partitions(t, m, from);
@@ -444,7 +465,8 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
         t->asked = true;
         req->topics.v[req->topics.n++].name =
             str_of(t->name); /* topics are dropped on this thread only: the name stays */
-        req->allow_auto_topic_creation &= t->create;
+        req->allow_auto_topic_creation &=
+            t->create && (t->may_create || (t->answered && t->err == KAFKA_OK));
     }
     if (req->topics.v)
         c->unasked = 0;

@@ -28,6 +28,7 @@ struct topic_meta {
     struct hnode hnode; /* cluster.topics, by name */
     char *name;
     bool create, internal;
+    bool may_create; /* it was found missing: now a request may make it */
     int errors;      /* in a row */
     int waiters;     /* calls that wait for it: it stays */
     bool listed;     /* in the last answer about all topics */

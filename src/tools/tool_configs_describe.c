@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/errors.h"
 #include "tools/tool_configs.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
@@ -31,12 +32,35 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
+/* A broker that is not there cannot be asked, and waiting for it takes long. */
+static void check_broker(struct configs *c, enum configs_type type, const char *name)
+{
+    kafka_cluster_info_t *info;
+    bool found = false;
+    if (!*name || (type != TYPE_BROKER && type != TYPE_BROKER_LOGGER))
+        return;
+    kafka_err_t err = kafka_admin_describe(c->admin, NULL, 0, c->timeout_ms, &info);
+    if (err != KAFKA_OK)
+        configs_fail(c, err, "");
+    for (size_t i = 0; i < info->nodes_n; i++)
+        found |= info->nodes[i].id == atoi(name);
+    kafka_cluster_info_free(info);
+    if (!found)
+        configs_refuse("The broker '%s' doesn't exist and doesn't have dynamic config.", name);
+}
+
 void configs_each(struct configs *c, enum configs_type type, const char *name, bool all,
                   void (*each)(void *arg, const kafka_config_entry_t *entry), void *arg)
 {
     kafka_config_entries_t *found;
+    check_broker(c, type, name);
     kafka_err_t err =
         kafka_admin_describe_configs(c->admin, configs_resource(type), name, c->timeout_ms, &found);
+    if (err == KERR_UNKNOWN_TOPIC_OR_PARTITION) {
+        char text[400];
+        snprintf(text, sizeof text, "The topic '%s' does not exist.", name);
+        configs_fail(c, err, text);
+    }
     if (err != KAFKA_OK)
         configs_fail(c, err, "");
     const kafka_config_entry_t **sorted = calloc(found->entries_n + 1, sizeof *sorted);

@@ -36,6 +36,17 @@ class ConfigsTest(ToolTest):
         self.assertEqual(self.configs("--describe", *at).lines, ["Dynamic configs for topic %s are:" % t])
         self.assertIn("Dynamic configs for topic %s are:" % t, self.configs("--describe", "--entity-type", "topics").lines)
 
+    def test_what_is_not_there(self):
+        for entity in (["--topic", "no.such"], ["--entity-type", "topics", "--entity-name", "no.such"]):
+            for what in (["--describe"], ["--describe", "--all"], ["--alter", "--add-config", "retention.ms=1"],
+                         ["--alter", "--delete-config", "retention.ms"]):
+                r = self.configs(*what, *entity, status=1)
+                self.assertIn("UnknownTopicOrPartitionException: The topic 'no.such' does not exist.", r.err)
+        for entity in (["--broker", "7"], ["--broker-logger", "7"]):
+            for what in (["--describe"], ["--alter", "--add-config", "num.io.threads=3"]):
+                r = self.configs(*what, *entity, status=1)  # before the minute is over that a request may take
+                self.assertEqual(r.err, "The broker '7' doesn't exist and doesn't have dynamic config.\n")
+
     def test_a_file_of_settings(self):
         t = self.topic()
         self.create(t)

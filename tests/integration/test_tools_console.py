@@ -35,6 +35,13 @@ class ConsoleTest(ToolTest):
         self.assertEqual(r.out, text)
         self.assertEqual(r.err, "Processed a total of %d messages\n" % len(lines))
 
+    def test_a_topic_that_is_made_on_the_way_is_told(self):
+        t = self.topic()
+        r = self.tool("kafka-console-producer", "--topic", t, input="a\n")
+        self.assertRegex(r.err, r"^\[.*\] WARN topic %s does not exist: it is made now.*\n$" % t)
+        self.assertEqual(self.broker.count_lines(r"\[AutoTopicCreation\] created %s with 1 partitions" % t), 1)
+        self.assertEqual(self.tool("kafka-console-producer", "--topic", t, input="a\n").err, "")
+
     def test_a_last_line_needs_no_end(self):
         t = self.topic()
         self.produce(t, b"one\ntwo")

@@ -118,6 +118,17 @@ class FailuresTest(unittest.TestCase):
             self.addCleanup(s.close)
             self.check(s.address)
 
+    def test_names_that_nobody_knows(self):
+        """Told at once, also where the limit is a minute."""
+        host = "no.such.host.invalid"
+        tools = self.tools + [("kafka-console-producer", ["--topic", "t"]), ("kafka-console-consumer", ["--topic", "t"])]
+        for name, args in tools:
+            with self.subTest(name + " " + " ".join(map(str, args[:2]))):
+                r = run_tool(name, "--bootstrap-server", host + ":9092,also.%s:1" % host, *args, input="a line\n", deadline=ROOM_S)
+                self.assertEqual(r.status, 1, r.text + r.err)
+                self.assertIn("No resolvable bootstrap urls given in bootstrap.servers: " + host, r.err)
+                self.assertIn("Couldn't resolve server also.%s:1 from bootstrap.servers" % host, r.err)
+
     def test_consumers_wait_no_longer_than_told(self):
         s = Server(None)
         self.addCleanup(s.close)

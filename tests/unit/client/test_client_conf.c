@@ -160,6 +160,19 @@ static void clients_refuse_what_does_not_fit_together(void **state)
                    "transactional.id");
 }
 
+/* As Kafka's clients: told when the client is made, not after a minute of attempts. */
+static void a_client_needs_one_server_with_an_address(void **state)
+{
+    expect_refused((const char *[]){"bootstrap.servers", "no.such.host.invalid:9092", NULL}, false,
+                   "No resolvable bootstrap urls given in bootstrap.servers: no.such.host.invalid");
+    expect_refused((const char *[]){"bootstrap.servers", "a.invalid:1,b.invalid:2", NULL}, true,
+                   "No resolvable bootstrap urls");
+    assert_true(client_any_resolvable("127.0.0.1:1"));
+    assert_true(client_any_resolvable("[::1]:1"));
+    assert_true(client_any_resolvable("no.such.host.invalid:1, localhost:2"));
+    assert_false(client_any_resolvable("no.such.host.invalid:1"));
+}
+
 static void errors_have_names_and_texts(void **state)
 {
     for (int err = -215; err < 120; err++) {
@@ -174,4 +187,5 @@ static void errors_have_names_and_texts(void **state)
 UNIT_MAIN(unit_test(values_are_checked_when_set), unit_test(defaults_depend_on_the_client),
           unit_test(files_are_read_and_later_ones_win), unit_test(addresses_are_taken_apart),
           unit_test(clients_refuse_what_does_not_fit_together),
+          unit_test(a_client_needs_one_server_with_an_address),
           unit_test(errors_have_names_and_texts))
