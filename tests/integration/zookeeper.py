@@ -246,13 +246,15 @@ WORLD = [(31, "world", "anyone")]
 class Client:
     """A session that speaks the protocol itself, one request at a time. Used also to look at what brokers wrote."""
 
-    def __init__(self, ports, timeout_ms=10000, session=0, password=b"\0" * 16, auth=None, chroot=""):
+    def __init__(self, ports, timeout_ms=10000, session=0, password=b"\0" * 16, auth=None, chroot="", deadline=DEADLINE):
+        """ports: numbers, or (host, port)"""
         self.xid = 0
         self.chroot = chroot
         last = None
         for port in ports:
             try:
-                self.sock = socket.create_connection(("127.0.0.1", port), DEADLINE)
+                address = port if isinstance(port, tuple) else ("127.0.0.1", port)
+                self.sock = socket.create_connection(address, deadline)
                 break
             except OSError as e:
                 last = e

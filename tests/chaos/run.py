@@ -1,0 +1,134 @@
+"""run.py - chaos: clusters in network namespaces, one after the other, until the time is over.
+
+    run.py MINUTES [--seed N] [--life SECONDS] [--only FAULT,FAULT...] [--keep]
+
+Each life is a cluster of its own with the seed N, N + 1, ...: the same seed makes the same plan of faults. One line sums
+up; artifacts of a life with a violation are kept, and their place is printed. Exit status: 0, 1 for a violation, 77
+where namespaces are not to be had."""
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import topology  # noqa: E402
+
+PREFIX = "kafkad-chaos-"
+REST = 45  # seconds of a life that its start, peace and verdict take
+
+
+def remove_stale():
+    """Folders of runs that are no more (theirs is all that can be left)."""
+    for name in os.listdir(tempfile.gettempdir()):
+        pid = name[len(PREFIX):]
+        if name.startswith(PREFIX) and pid.isdigit() and not os.path.exists("/proc/" + pid):
+            if not os.path.exists(os.path.join(tempfile.gettempdir(), name, "KEPT")):
+                shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+
+
+def arguments():
+    p = argparse.ArgumentParser(prog="chaos.sh", description=__doc__.split("\n")[0])
+    p.add_argument("minutes", type=float, nargs="?", default=3)
+    p.add_argument("--seed", type=int, default=random.randrange(1 << 24))
+    p.add_argument("--life", type=float, default=240, help="seconds of one cluster (240)")
+    p.add_argument("--round", type=float, default=60, help="seconds of faults before all must become whole (60)")
+    p.add_argument("--only", help="kinds of faults, with commas")
+    p.add_argument("--go-on", action="store_true", help="after a violation, too")
+    return p.parse_args()
+
+
+class Total:
+    def __init__(self):
+        self.faults, self.outages, self.violations, self.lives = {}, [0, 0.0, 0.0], 0, 0
+        self.frames, self.acts = {}, {}
+        self.count = None
+
+    def add(self, life):
+        self.lives += 1
+        self.violations += len(life.violations)
+        for mine, its in ((self.faults, life.faults.count), (self.frames, life.net.stats()),
+                          (self.acts, life.churn.done)):
+            for k, n in its.items():
+                mine[k] = mine.get(k, 0) + n
+        n, seconds, longest = life.outages()
+        self.outages = [self.outages[0] + n, self.outages[1] + seconds, max(self.outages[2], longest)]
+        if self.count:
+            self.count.add(life.count)
+        else:
+            self.count = life.count
+
+    def line(self, seed, seconds):
+        c = self.count
+        listed = lambda d: ", ".join("%s %d" % x for x in sorted(d.items()))  # noqa: E731
+        return ("chaos: %.1f minutes, %d clusters, seed %d; faults %d (%s); frames %s; administration: %s; acknowledged "
+                "%d, lost %d, duplicated %d, reordered %d, vanished %d; unavailable: %d outages over 1 s, %.0f "
+                "partition-seconds, longest %.1f s; violations %d"
+                % (seconds / 60, self.lives, seed, sum(self.faults.values()), listed(self.faults), listed(self.frames),
+                   listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, self.outages[0],
+                   self.outages[1], self.outages[2], self.violations))
+
+
+def live(args, seed, seconds, folder, total):
+    from life import Life  # (needs to be inside)
+    began = time.monotonic()
+    life = Life(seed, folder, lambda text: print(text, flush=True), args.only and args.only.split(","))
+    try:
+        life.start()
+        end = began + max(seconds - REST, 10)
+        good = True
+        while good and time.monotonic() < end:
+            life.faults.run(min(args.round, max(5, end - time.monotonic())))
+            if time.monotonic() >= end:
+                life._end([life.churn], 30)
+            good = life.become_whole()
+        life._end([life.churn], 30)
+        if good:
+            life.finish()
+    except Exception as e:
+        life.wrong("the run itself: %r" % e)
+        import traceback
+        traceback.print_exc()
+    finally:
+        if hasattr(life, "faults"):
+            total.add(life)
+        life.close()
+    print("seed %d: %.0f s, %d acknowledged, %d faults, %d violations"
+          % (seed, time.monotonic() - began, life.count.acknowledged, sum(life.faults.count.values())
+             if hasattr(life, "faults") else 0, len(life.violations)), flush=True)
+    return not life.violations
+
+
+def main():
+    args = arguments()
+    why = None if os.environ.get(topology.INSIDE) else topology.unavailable()
+    if why:
+        print("chaos: skipped: %s" % why)
+        return 77
+    if not os.environ.get(topology.INSIDE):
+        remove_stale()
+        if "--seed" not in sys.argv:
+            sys.argv += ["--seed", str(args.seed)]
+    topology.enter([sys.executable, "-B"] + sys.argv)
+    print("chaos: seed %d" % args.seed, flush=True)
+    folder = os.path.join(tempfile.gettempdir(), PREFIX + os.environ[topology.INSIDE])
+    began, total, seed, good = time.monotonic(), Total(), args.seed, True
+    while good or args.go_on:
+        left = args.minutes * 60 - (time.monotonic() - began)
+        if left < 60 and total.lives:
+            break
+        good = live(args, seed, min(args.life, left), os.path.join(folder, str(seed)), total) and good
+        seed += 1
+    print(total.line(args.seed, time.monotonic() - began))
+    if good:
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
+    open(os.path.join(folder, "KEPT"), "w").close()
+    print("chaos: artifacts are in %s" % folder)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
