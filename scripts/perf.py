@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import perf_cluster
+
 TICK = os.sysconf("SC_CLK_TCK")
 CHUNK = 256 * 1024  # bytes of a batch, and of one step of the floor probe
 
@@ -25,6 +27,10 @@ def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def cpu_of(target):
+    return sum(cpu_seconds(p) for p in getattr(target, "pids", None) or [target.pid])
 
 
 def status_mb(pid, key):
@@ -104,12 +110,12 @@ class Run:
 
     def produce(self, topic, mb, record=1024, throughput=-1, props=()):
         n = max(1, mb * 1024 * 1024 // record)
-        before = cpu_seconds(self.target.pid)
+        before = cpu_of(self.target)
         out = self.tool("kafka-producer-perf-test", "--topic", topic, "--num-records", str(n), "--record-size", str(record),
                         "--throughput", str(throughput), "--producer-props", f"bootstrap.servers={self.target.address}",
                         f"batch.size={CHUNK}", "acks=1", "buffer.memory=67108864", *props,
                         "--latency-decimals", "3")
-        cpu = cpu_seconds(self.target.pid) - before
+        cpu = cpu_of(self.target) - before
         last = out.strip().splitlines()[-1]
         m = re.search(r"([\d.]+) records/sec \(([\d.]+) MB/sec\).*?([\d.]+) ms 50th, ([\d.]+) ms 95th, ([\d.]+) ms 99th, "
                       r"([\d.]+) ms 99.9th", last)
@@ -307,6 +313,8 @@ def starts(partitions, mb):
 # with brokers of their own, or none; not in --quick
 BENCHES = [("compaction", compaction), ("start-1000", starts(1000, 0)), ("start-10000", starts(10000, 0)),
            ("start-100-10240mb", starts(100, 10240))]
+FLOORS = {}  # filled before anything is run
+BENCHES += perf_cluster.workloads(sys.modules[__name__], FLOORS)
 
 
 def floor(args, kind, folder, mb):
@@ -322,7 +330,8 @@ def cell(v, digits=2):
     return "-" if v is None else f"{v:,.{digits}f}"
 
 
-OTHERS = ("members", "rebalance_ms", "first_generation_ms", "join_ms", "settled_ms", "cpu_us_per_commit", "groups_mb", "load_ms", "restart_ms")
+OTHERS = ("members", "rebalance_ms", "first_generation_ms", "join_ms", "settled_ms", "cpu_us_per_commit", "groups_mb", "load_ms", "restart_ms",
+          "create_ms", "delete_ms", "taken_over_ms", "all_led_ms")
 
 
 def print_others(rows):
@@ -367,7 +376,9 @@ def main():
     folder = tempfile.mkdtemp(prefix="kafkad-perf-", dir=args.dir)
     rows = []
     try:
-        floors = {kind: floor(args, kind, folder, size) for kind in ("produce", "fetch")}
+        floors = FLOORS
+        for kind in ("produce", "fetch"):
+            floors[kind] = floor(args, kind, folder, size)
         for kind, f in floors.items():
             rows.append({"workload": f"floor-{kind}", **f})
         for name, work, _, kind in chosen:

@@ -246,6 +246,7 @@ static void begin_upkeep(struct flow *f)
 {
     enum { FIRST_REBALANCE_MS = 5000 };
     struct controller *c = controller_of(f);
+    say_info(c->component, "has taken over");
     controller_event(c, &event_reassign_node); /* which arm their watches, too */
     controller_event(c, &event_preferred_node);
     if (c->o.rebalance_ms > 0)

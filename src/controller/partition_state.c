@@ -12,6 +12,7 @@
  * An illegal move is logged and skipped, for that partition only. */
 #include "controller/controller_private.h"
 #include "controller/election.h"
+#include "controller/state_items.h"
 
 #define BIT(s) (1u << (s))
 
@@ -52,42 +53,20 @@ bool replica_is_online(const struct controller *c, const struct ctl_partition *p
     return context_is_live(&c->ctx, broker) && !(r && r->dead_dir);
 }
 
-/* Electing: each partition is an item that is decided by what is known of it, and written on the
- * condition that the store knows the same; a conflict, or nobody who could lead, reads it (again).
- */
+/* Electing: each partition is an item (state_items.h) that is decided by what is known of it; a
+ * conflict, or nobody who could lead, reads it (again). */
 
-enum item_phase { ITEM_OVER, ITEM_NEW, ITEM_KNOWN, ITEM_READ, ITEM_WRITE };
-
-struct item {
-    struct ctl_partition *partition;
-    enum item_phase phase;
-    struct partition_node node; /* to be written */
-};
-
-static struct item *items_of(struct flow *f)
+static struct state_item *items_of(struct flow *f)
 {
     return job_of(f)->items;
 }
 
-static void sort_out(struct flow *f)
+static void nobody(struct flow *f, struct state_item *it)
 {
-    struct job *j = job_of(f);
-    struct item *items = arena_array(&f->arena, struct item, (size_t)j->partitions.n);
-    if (!items) {
-        flow_fail(f, -ENOMEM);
-        return;
-    }
-    for (int i = 0; i < j->partitions.n; i++) {
-        struct ctl_partition *p = j->partitions.v[i];
-        items[i].partition = p;
-        p->elected = false;
-        if (may_move(j->c, p, PARTITION_ONLINE))
-            items[i].phase = p->state == PARTITION_NEW ? ITEM_NEW
-                             : p->known                ? ITEM_KNOWN
-                                                       : ITEM_READ;
-    }
-    j->items = items;
-    j->items_n = j->partitions.n;
+    const struct ctl_partition *p = it->partition;
+    say_warn(controller_of(f)->component, "no replica of partition %.*s-%d can lead it",
+             STR_ARG(p->topic->name), p->number);
+    it->phase = STATE_OVER;
 }
 
 /* Fills what an election needs to know; the ISR is the caller's. */
@@ -114,21 +93,11 @@ static bool prepare(struct flow *f, const struct ctl_partition *p, struct electi
     return true;
 }
 
-static void nobody(struct flow *f, struct item *it)
+static void decide_first(struct flow *f, struct state_item *it)
 {
-    const struct ctl_partition *p = it->partition;
-    say_warn(controller_of(f)->component, "no replica of partition %.*s-%d can lead it",
-             STR_ARG(p->topic->name), p->number);
-    it->phase = ITEM_OVER;
-}
-
-/* The nodes above the state may be there already; the topic's "partitions" is asked for once. */
-static void ask_create(struct flow *f, struct item *it, bool first_of_topic)
-{
-    struct ctl_partition *p = it->partition;
     struct elected who;
     struct election e = {.unclean = false};
-    if (!prepare(f, p, &e, &who, 0))
+    if (!prepare(f, it->partition, &e, &who, 0))
         return;
     if (!election_first(&e, &who)) {
         nobody(f, it);
@@ -137,61 +106,7 @@ static void ask_create(struct flow *f, struct item *it, bool first_of_topic)
     it->node = (struct partition_node){.controller_epoch = controller_of(f)->epoch,
                                        .leader = who.leader,
                                        .isr = {who.isr, who.isr_n}};
-    struct str name = p->topic->name;
-    if (first_of_topic)
-        job_ask_fenced(f, store_op_create(path_partitions(&f->arena, name), BYTES_NULL, 0));
-    job_ask_fenced(f, store_op_create(path_partition(&f->arena, name, p->number), BYTES_NULL, 0));
-    struct bytes data = znode_partition_encode(&it->node, &f->arena);
-    struct store_request *r =
-        data.p ? job_ask_fenced(f, store_op_create(path_state(&f->arena, name, p->number), data, 0))
-               : NULL;
-    if (r)
-        r->user = it;
-    else
-        flow_fail(f, -ENOMEM);
-}
-
-static void ask_read(struct flow *f, struct item *it)
-{
-    const struct ctl_partition *p = it->partition;
-    struct store_request *r =
-        job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
-    it->phase = ITEM_READ;
-    if (r)
-        r->user = it;
-}
-
-static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch,
-                  bool sure);
-
-static void elect_by_what_is_known(struct flow *f, struct item *it)
-{
-    const struct ctl_partition *p = it->partition;
-    struct partition_node now = {.controller_epoch = p->controller_epoch,
-                                 .leader = p->leader,
-                                 .leader_epoch = p->leader_epoch,
-                                 .isr = p->isr,
-                                 .recovering = p->recovering};
-    elect(f, it, &now, p->epoch, false);
-}
-
-static void ask_states(struct flow *f)
-{
-    struct job *j = job_of(f);
-    struct item *items = items_of(f);
-    const struct ctl_topic *last = NULL;
-    for (int i = 0; i < j->items_n && !f->error; i++) {
-        struct item *it = &items[i];
-        struct ctl_partition *p = it->partition;
-        if (it->phase == ITEM_NEW) {
-            ask_create(f, it, p->topic != last);
-            last = p->topic;
-        } else if (it->phase == ITEM_KNOWN) {
-            elect_by_what_is_known(f, it);
-        } else if (it->phase == ITEM_READ) {
-            ask_read(f, it);
-        }
-    }
+    it->phase = STATE_CREATE;
 }
 
 /* Whom an election concerns. (A broker that is not registered is told nothing in any case.) */
@@ -213,13 +128,13 @@ static bool is_told(const struct controller *c, const struct ctl_partition *p,
 }
 
 /* The state is in the store: in memory now, and told to the brokers with the round. */
-static void take_over(struct flow *f, struct item *it, int32_t epoch)
+static void take_over(struct flow *f, struct state_item *it, int32_t epoch)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
     bool is_new = p->state == PARTITION_NEW;
     enum election_strategy how = job_of(f)->strategy;
-    it->phase = ITEM_OVER;
+    it->phase = STATE_OVER;
     if (context_set_known(p, &it->node, epoch)) {
         flow_fail(f, -ENOMEM);
         return;
@@ -228,42 +143,25 @@ static void take_over(struct flow *f, struct item *it, int32_t epoch)
         set_state(c, p, PARTITION_ONLINE);
     p->elected = true;
     for (int i = 0; i < p->replicas_n; i++)
-        if (is_new ? id_list_has(it->node.isr, p->replicas[i].broker)
+        if (is_new ? replica_is_online(c, p, p->replicas[i].broker)
                    : is_told(c, p, &p->replicas[i], how))
             batch_leader_and_isr(c, p->replicas[i].broker, p, is_new);
 }
 
-static void look_at_create(struct flow *f, struct item *it, const struct store_request *r)
-{
-    int status = job_status(r);
-    if (!status)
-        take_over(f, it, 0);
-    else if (status == -EEXIST) /* an earlier controller had come as far */
-        it->phase = ITEM_READ;
-    else
-        flow_fail(f, status);
-}
-
 /* sure: `now` was just read. */
-static void elect(struct flow *f, struct item *it, const struct partition_node *now, int32_t epoch,
-                  bool sure)
+static void elect(struct flow *f, struct state_item *it, const struct partition_node *now,
+                  int32_t epoch, bool sure)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
     struct elected who;
     struct election e = {.isr = now->isr, .leader = now->leader};
-    if (now->controller_epoch > c->epoch) {
-        say_error(c->component, "partition %.*s-%d was written by a later controller (epoch %d)",
-                  STR_ARG(p->topic->name), p->number, now->controller_epoch);
-        it->phase = ITEM_OVER;
-        return;
-    }
     if (!prepare(f, p, &e, &who, now->isr.n))
         return;
     enum election_strategy how = job_of(f)->strategy;
     bool found = election_run(&e, how, &who);
     if (!found && !sure) { /* its leader may have written another ISR */
-        ask_read(f, it);
+        it->phase = STATE_READ;
         return;
     }
     if (!found && (how == ELECT_OFFLINE || how == ELECT_UNCLEAN)) {
@@ -280,76 +178,60 @@ static void elect(struct flow *f, struct item *it, const struct partition_node *
         say_warn(c->component,
                  "partition %.*s-%d is led by %d, which was not in sync: data may be lost",
                  STR_ARG(p->topic->name), p->number, who.leader);
-    it->node = (struct partition_node){
-        .controller_epoch = c->epoch,
-        .leader = who.leader,
-        .leader_epoch = now->leader_epoch + 1,
-        .isr = {who.isr, who.isr_n},
-        .recovering = now->recovering || (who.unclean && ibp_has_recovery_state(c->o.ibp))};
-    struct store_request *r =
-        job_ask_fenced(f, store_op_set(path_state(&f->arena, p->topic->name, p->number),
-                                       znode_partition_encode(&it->node, &f->arena), epoch));
-    it->phase = ITEM_WRITE;
-    if (r)
-        r->user = it;
+    struct partition_node node = {.controller_epoch = c->epoch,
+                                  .leader = who.leader,
+                                  .leader_epoch = now->leader_epoch + 1,
+                                  .isr = {who.isr, who.isr_n},
+                                  .recovering = now->recovering ||
+                                                (who.unclean && ibp_has_recovery_state(c->o.ibp))};
+    state_write(it, node, epoch);
 }
 
-static void look_at_read(struct flow *f, struct item *it, const struct store_request *r)
+static void elect_by_what_was_read(struct flow *f, struct state_item *it,
+                                   const struct partition_node *now, int32_t epoch)
 {
-    struct partition_node now;
-    const struct ctl_partition *p = it->partition;
-    if (!r->status && !znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
-        elect(f, it, &now, r->ops[0].stat.version, true);
+    elect(f, it, now, epoch, true);
+}
+
+static void sort_out(struct flow *f)
+{
+    struct job *j = job_of(f);
+    struct state_item *items = arena_array(&f->arena, struct state_item, (size_t)j->partitions.n);
+    if (!items) {
+        flow_fail(f, -ENOMEM);
         return;
     }
-    say_error(controller_of(f)->component, "the state of partition %.*s-%d is %s",
-              STR_ARG(p->topic->name), p->number, r->status ? "missing" : "malformed");
-    it->phase = ITEM_OVER;
-}
-
-static void look_at_write(struct flow *f, struct item *it, const struct store_request *r)
-{
-    if (!job_status(r))
-        take_over(f, it, job_op(r)->stat.version);
-    else if (job_status(r) == STORE_BAD_VERSION) /* its leader changed the ISR meanwhile */
-        it->phase = ITEM_READ;
-    else
-        it->phase = ITEM_OVER;
+    for (int i = 0; i < j->partitions.n && !f->error; i++) {
+        struct ctl_partition *p = j->partitions.v[i];
+        struct state_item *it = &items[i];
+        it->partition = p;
+        p->elected = false;
+        if (!may_move(j->c, p, PARTITION_ONLINE))
+            continue;
+        if (p->state == PARTITION_NEW) {
+            decide_first(f, it);
+        } else if (p->known && p->controller_epoch <= j->c->epoch) {
+            struct partition_node now = state_known(p);
+            elect(f, it, &now, p->epoch, false);
+        } else {
+            it->phase = STATE_READ;
+        }
+    }
+    j->items = items;
+    j->items_n = j->partitions.n;
 }
 
 static void decide(struct flow *f)
 {
-    if (!job_answered(f))
-        return;
-    store_batch_each (r, flow_answers(f)) {
-        struct item *it = r->user;
-        if (f->error)
-            return;
-        if (!it) { /* a node above a state: there now, or was before */
-            if (job_status(r) && job_status(r) != -EEXIST)
-                flow_fail(f, job_status(r));
-        } else if (it->phase == ITEM_NEW) {
-            look_at_create(f, it, r);
-        } else if (it->phase == ITEM_WRITE) {
-            look_at_write(f, it, r);
-        } else {
-            look_at_read(f, it, r);
-        }
-    }
+    static const struct state_answers answers = {elect_by_what_was_read, take_over};
+    state_take(f, &answers);
 }
 
-static void look_at_writes(struct flow *f)
+/* Again, until all are over. */
+static void ask_states(struct flow *f)
 {
-    struct job *j = job_of(f);
-    bool again = false;
-    if (!job_answered(f))
-        return;
-    store_batch_each (r, flow_answers(f))
-        look_at_write(f, r->user, r);
-    for (int i = 0; i < j->items_n; i++)
-        again |= items_of(f)[i].phase == ITEM_READ;
-    if (again)
-        flow_goto(f, ask_states);
+    if (state_ask(f, items_of(f), job_of(f)->items_n))
+        flow_goto(f, decide);
 }
 
 static void send(struct flow *f)
@@ -357,7 +239,7 @@ static void send(struct flow *f)
     batch_send(controller_of(f));
 }
 
-static const flow_step elect_steps[] = {sort_out, ask_states, decide, look_at_writes, send, NULL};
+static const flow_step elect_steps[] = {sort_out, decide, ask_states, send, NULL};
 
 void partitions_elect(struct flow *f, struct partition_list l, enum election_strategy strategy)
 {

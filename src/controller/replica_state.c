@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "controller/controller_private.h"
+#include "controller/state_items.h"
 
 #define BIT(s) (1u << (s))
 
@@ -88,29 +89,21 @@ void replicas_move(struct controller *c, const struct replica_list *l, enum repl
 }
 
 /* Going offline: broker by broker, since taking two replicas out of one ISR takes two writes. Each
- * partition is an item that is written by what is known of it, on the condition that the store
- * knows the same; a conflict, or nothing to write, reads it (again). */
+ * replica is an item (state_items.h) that is decided by what is known of its partition; a conflict,
+ * or nothing to write, reads it (again). */
 
-enum item_phase { ITEM_OVER, ITEM_KNOWN, ITEM_READ, ITEM_WRITE };
-
-struct item {
-    struct ctl_replica_ref ref;
-    enum item_phase phase;
-    struct partition_node node; /* to be written */
-};
-
-static struct item *items_of(struct flow *f)
+static struct state_item *items_of(struct flow *f)
 {
     return job_of(f)->items;
 }
 
 static int by_broker(const void *a, const void *b)
 {
-    const struct item *x = a, *y = b;
-    int32_t i = x->ref.replica->broker, k = y->ref.replica->broker;
+    const struct state_item *x = a, *y = b;
+    int32_t i = x->replica->broker, k = y->replica->broker;
     if (i != k)
         return i < k ? -1 : 1;
-    const struct ctl_partition *p = x->ref.partition, *q = y->ref.partition;
+    const struct ctl_partition *p = x->partition, *q = y->partition;
     if (p->topic != q->topic)
         return p->topic->order < q->topic->order ? -1 : 1;
     return (p->number > q->number) - (p->number < q->number);
@@ -119,14 +112,16 @@ static int by_broker(const void *a, const void *b)
 static void sort_out(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct item *items = arena_array(&f->arena, struct item, (size_t)j->replicas.n);
+    struct state_item *items = arena_array(&f->arena, struct state_item, (size_t)j->replicas.n);
     if (!items) {
         flow_fail(f, -ENOMEM);
         return;
     }
     for (int i = 0; i < j->replicas.n; i++)
         if (may_move(j->c, j->replicas.v[i], REPLICA_OFFLINE))
-            items[j->items_n++] = (struct item){j->replicas.v[i], ITEM_KNOWN, {0}};
+            items[j->items_n++] = (struct state_item){.partition = j->replicas.v[i].partition,
+                                                      .replica = j->replicas.v[i].replica,
+                                                      .phase = STATE_KNOWN};
     if (j->items_n)
         qsort(items, (size_t)j->items_n, sizeof(*items), by_broker);
     j->items = items;
@@ -139,7 +134,7 @@ static int group_end(struct flow *f)
     struct job *j = job_of(f);
     int end = j->at;
     while (end < j->items_n &&
-           items_of(f)[end].ref.replica->broker == items_of(f)[j->at].ref.replica->broker)
+           items_of(f)[end].replica->broker == items_of(f)[j->at].replica->broker)
         end++;
     return end;
 }
@@ -148,67 +143,16 @@ static void stop_them(struct flow *f)
 {
     struct job *j = job_of(f);
     for (int i = 0; i < j->items_n; i++)
-        batch_stop(j->c, items_of(f)[i].ref.replica->broker, items_of(f)[i].ref.partition, false);
-}
-
-static void ask_read(struct flow *f, struct item *it)
-{
-    const struct ctl_partition *p = it->ref.partition;
-    struct store_request *r =
-        job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
-    it->phase = ITEM_READ;
-    if (r)
-        r->user = it;
-}
-
-static void take_out(struct flow *f, struct item *it, const struct partition_node *now,
-                     int32_t epoch);
-static void tell_others(struct flow *f, struct item *it, const struct partition_node *node,
-                        int32_t epoch);
-
-static void ask_by_what_is_known(struct flow *f, struct item *it)
-{
-    const struct ctl_partition *p = it->ref.partition;
-    struct partition_node now = {.controller_epoch = p->controller_epoch,
-                                 .leader = p->leader,
-                                 .leader_epoch = p->leader_epoch,
-                                 .isr = p->isr,
-                                 .recovering = p->recovering};
-    const struct controller *c = controller_of(f);
-    bool gone = !context_broker(&c->ctx, it->ref.replica->broker);
-    if (id_list_has(p->isr, it->ref.replica->broker))
-        take_out(f, it, &now, p->epoch);
-    else if (gone && p->controller_epoch == c->epoch)
-        tell_others(f, it, &now, p->epoch); /* taken out by an election of ours */
-    else                                    /* its leader may have taken it in */
-        ask_read(f, it);
-}
-
-static void ask_states(struct flow *f)
-{
-    struct job *j = job_of(f);
-    int end = group_end(f);
-    for (int i = j->at; i < end; i++) {
-        struct item *it = &items_of(f)[i];
-        struct ctl_partition *p = it->ref.partition;
-        if (it->phase == ITEM_READ) {
-            ask_read(f, it);
-        } else if (it->phase == ITEM_KNOWN && p->known) {
-            ask_by_what_is_known(f, it);
-        } else if (it->phase == ITEM_KNOWN) {
-            batch_metadata(j->c, p);
-            it->phase = ITEM_OVER;
-        }
-    }
+        batch_stop(j->c, items_of(f)[i].replica->broker, items_of(f)[i].partition, false);
 }
 
 /* The others are told what the store holds, changed or not. */
-static void tell_others(struct flow *f, struct item *it, const struct partition_node *node,
+static void tell_others(struct flow *f, struct state_item *it, const struct partition_node *node,
                         int32_t epoch)
 {
     struct controller *c = controller_of(f);
-    struct ctl_partition *p = it->ref.partition;
-    it->phase = ITEM_OVER;
+    struct ctl_partition *p = it->partition;
+    it->phase = STATE_OVER;
     if (context_set_known(p, node, epoch)) {
         flow_fail(f, -ENOMEM);
         return;
@@ -217,94 +161,93 @@ static void tell_others(struct flow *f, struct item *it, const struct partition_
         return;
     batch_metadata(c, p); /* also when there are no others */
     for (int i = 0; i < p->replicas_n; i++)
-        if (p->replicas[i].broker != it->ref.replica->broker)
+        if (p->replicas[i].broker != it->replica->broker)
             batch_leader_and_isr(c, p->replicas[i].broker, p, false);
 }
 
 /* Out of the ISR, unless it would be empty; nobody leads if it did. */
-static void take_out(struct flow *f, struct item *it, const struct partition_node *now,
+static void take_out(struct flow *f, struct state_item *it, const struct partition_node *now,
                      int32_t epoch)
 {
-    struct ctl_partition *p = it->ref.partition;
-    int32_t id = it->ref.replica->broker;
-    it->node = *now;
-    it->node.controller_epoch = controller_of(f)->epoch;
-    it->node.leader_epoch++;
+    int32_t id = it->replica->broker;
+    struct partition_node node = *now;
+    node.controller_epoch = controller_of(f)->epoch;
+    node.leader_epoch++;
     if (now->leader == id)
-        it->node.leader = -1;
+        node.leader = -1;
     if (now->isr.n > 1) {
         int32_t *left = arena_array(&f->arena, int32_t, (size_t)now->isr.n);
-        it->node.isr = (struct id_list){left, 0};
+        node.isr = (struct id_list){left, 0};
         for (int i = 0; left && i < now->isr.n; i++)
             if (now->isr.v[i] != id)
-                left[it->node.isr.n++] = now->isr.v[i];
+                left[node.isr.n++] = now->isr.v[i];
         if (!left)
             flow_fail(f, -ENOMEM);
     }
-    struct store_request *r =
-        job_ask_fenced(f, store_op_set(path_state(&f->arena, p->topic->name, p->number),
-                                       znode_partition_encode(&it->node, &f->arena), epoch));
-    it->phase = ITEM_WRITE;
-    if (r)
-        r->user = it;
+    state_write(it, node, epoch);
 }
 
-static void look_at_write(struct flow *f, struct item *it, const struct store_request *r)
+static void decide_by_what_is_known(struct flow *f, struct state_item *it)
 {
-    if (!job_status(r))
-        tell_others(f, it, &it->node, job_op(r)->stat.version);
+    const struct controller *c = controller_of(f);
+    struct ctl_partition *p = it->partition;
+    struct partition_node now = state_known(p);
+    bool gone = !context_broker(&c->ctx, it->replica->broker);
+    if (!p->known) {
+        batch_metadata(job_of(f)->c, p);
+        it->phase = STATE_OVER;
+    } else if (id_list_has(p->isr, it->replica->broker)) {
+        take_out(f, it, &now, p->epoch);
+    } else if (gone && p->controller_epoch == c->epoch) {
+        tell_others(f, it, &now, p->epoch); /* taken out by an election of ours */
+    } else {                                /* its leader may have taken it in */
+        it->phase = STATE_READ;
+    }
+}
+
+static void decide_by_what_was_read(struct flow *f, struct state_item *it,
+                                    const struct partition_node *now, int32_t epoch)
+{
+    if (id_list_has(now->isr, it->replica->broker))
+        take_out(f, it, now, epoch);
     else
-        it->phase = job_status(r) == STORE_BAD_VERSION ? ITEM_READ : ITEM_OVER;
+        tell_others(f, it, now, epoch);
+}
+
+static void out_is_written(struct flow *f, struct state_item *it, int32_t epoch)
+{
+    tell_others(f, it, &it->node, epoch);
+}
+
+static void begin_group(struct flow *f)
+{
+    int end = group_end(f);
+    for (int i = job_of(f)->at; i < end && !f->error; i++)
+        decide_by_what_is_known(f, &items_of(f)[i]);
 }
 
 static void decide(struct flow *f)
 {
-    struct controller *c = controller_of(f);
-    if (!job_answered(f))
-        return;
-    store_batch_each (r, flow_answers(f)) {
-        struct item *it = r->user;
-        struct ctl_partition *p = it->ref.partition;
-        struct partition_node now;
-        if (it->phase == ITEM_WRITE) {
-            look_at_write(f, it, r);
-        } else if (r->status || znode_partition_decode(r->ops[0].result, &f->arena, &now)) {
-            say_error(c->component, "the state of partition %.*s-%d is %s", STR_ARG(p->topic->name),
-                      p->number, r->status ? "missing" : "malformed");
-            it->phase = ITEM_OVER;
-        } else if (now.controller_epoch > c->epoch) {
-            say_error(c->component,
-                      "partition %.*s-%d was written by a later controller (epoch %d)",
-                      STR_ARG(p->topic->name), p->number, now.controller_epoch);
-            it->phase = ITEM_OVER;
-        } else if (id_list_has(now.isr, it->ref.replica->broker)) {
-            take_out(f, it, &now, r->ops[0].stat.version);
-        } else {
-            tell_others(f, it, &now, r->ops[0].stat.version);
-        }
-    }
+    static const struct state_answers answers = {decide_by_what_was_read, out_is_written};
+    state_take(f, &answers);
 }
 
-static void look_at_writes(struct flow *f)
+/* Again, until all of the group are over; then the next. */
+static void ask_states(struct flow *f)
 {
     struct job *j = job_of(f);
-    bool again = false;
-    if (!job_answered(f))
-        return;
-    store_batch_each (r, flow_answers(f))
-        look_at_write(f, r->user, r);
     int end = group_end(f);
-    for (int i = j->at; i < end; i++)
-        again |= items_of(f)[i].phase == ITEM_READ;
-    if (again) {
-        flow_goto(f, ask_states);
+    if (state_ask(f, items_of(f) + j->at, end - j->at)) {
+        flow_goto(f, decide);
         return;
     }
-    for (int i = j->at; i < end; i++)
-        set_state(j->c, items_of(f)[i].ref, REPLICA_OFFLINE);
+    for (int i = j->at; i < end; i++) {
+        const struct state_item *it = &items_of(f)[i];
+        set_state(j->c, (struct ctl_replica_ref){it->partition, it->replica}, REPLICA_OFFLINE);
+    }
     j->at = end;
     if (j->at < j->items_n)
-        flow_goto(f, ask_states);
+        flow_goto(f, begin_group);
 }
 
 static void send(struct flow *f)
@@ -312,8 +255,8 @@ static void send(struct flow *f)
     batch_send(controller_of(f));
 }
 
-static const flow_step offline_steps[] = {sort_out,       stop_them, ask_states, decide,
-                                          look_at_writes, send,      NULL};
+static const flow_step offline_steps[] = {sort_out,   stop_them, begin_group, decide,
+                                          ask_states, send,      NULL};
 
 void replicas_go_offline(struct flow *f, struct replica_list l)
 {

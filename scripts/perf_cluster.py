@@ -1,0 +1,250 @@
+"""Workloads of scripts/perf.sh with three brokers on a real ZooKeeper (tests/integration/cluster.py starts them).
+
+CPU is that of all brokers. The floor of a record that three replicas keep: three appends and two fetches.
+"""
+import os
+import re
+import shutil
+import statistics
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "integration"))
+
+ZOOKEEPER = os.path.join(os.environ.get("ZOOKEEPER_HOME", "/usr/share/zookeeper"), "bin", "zkServer.sh")
+SESSION_MS = 2000
+
+
+class Target:
+    """The brokers of a cluster as what perf.Run drives."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.address = ",".join("127.0.0.1:%d" % cluster.broker(i).port for i in cluster.running())
+        self.pids = [cluster.broker(i).process.pid for i in cluster.running()]
+
+
+def start(args, folder):
+    os.environ["KAFKAD_BIN_DIR"] = os.path.abspath(args.bin)
+    os.environ["TMPDIR"] = folder
+    import tempfile
+    tempfile.tempdir = folder
+    import cluster
+    return cluster.Cluster(3, overrides={"zookeeper.session.timeout.ms": str(SESSION_MS),
+                                         "replica.lag.time.max.ms": "10000"})
+
+
+def with_cluster(work):
+    """work(args, folder, cluster) -> rows; none without ZooKeeper."""
+    def run(args, folder):
+        if not os.path.exists(ZOOKEEPER):
+            print("left out: no ZooKeeper at %s" % ZOOKEEPER, file=sys.stderr)
+            return []
+        with start(args, folder) as c:
+            rows = work(args, folder, c)
+            for row in rows:
+                row.setdefault("rss_mb", max(rss_mb(c, i) for i in c.running()))
+            return rows
+    return run
+
+
+def rss_mb(c, i):
+    with open("/proc/%d/status" % c.broker(i).process.pid) as f:
+        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) / 1024
+
+
+def produce(name, perf, floors, size, **how):
+    def work(args, folder, c):
+        c.create_topic("perf", partitions=3, replication=3)
+        c.wait_isr("perf", 3, 3)
+        run = perf.Run(args, Target(c))
+        row = run.produce("perf", size(args), props=["acks=all"] + how.get("props", []),
+                          throughput=how.get("throughput", -1))
+        floor = 3 * floors["produce"]["cpu_s_per_gb"] + 2 * floors["fetch"]["cpu_s_per_gb"]
+        row.update(workload=name, cpu_ratio_floor=row["cpu_s_per_gb"] / floor)
+        if "throughput" in how:  # says nothing at a trickle
+            row["cpu_s_per_gb"] = row["cpu_ratio_floor"] = None
+        return [row]
+    return with_cluster(work)
+
+
+def led(c, i, topic, n):
+    """How many of the topic's partitions have a live leader, as broker i knows."""
+    part = c.metadata(i, [topic])["topics"][0]["partitions"]
+    return sum(p["leader_id"] in c.running() for p in part) if len(part) == n else 0
+
+
+def wait_led(c, topic, n):
+    from harness import until
+    for i in c.running():
+        until("broker %d knows leaders of all" % i, lambda i=i: led(c, i, topic, n) == n, 120)
+
+
+def create(n):
+    """From the request to leaders of all partitions known to all brokers."""
+    def work(args, folder, c):
+        begin = time.monotonic()
+        c.create_topic("wide", partitions=n, replication=3)
+        wait_led(c, "wide", n)
+        created = time.monotonic()
+        c.on_controller("DeleteTopics", 5, topic_names=["wide"], timeout_ms=60000)
+        with c.zk.client() as z:
+            from harness import until
+            until("it is deleted", lambda: not z.stat("/brokers/topics/wide"), 120)
+        return [{"workload": "cluster-create-%d" % n, "create_ms": (created - begin) * 1000,
+                 "delete_ms": (time.monotonic() - created) * 1000}]
+    return with_cluster(work)
+
+
+class Lines:
+    """When a line first comes up in the output of any broker, from now on."""
+
+    def __init__(self, c):
+        self.c = c
+        self.at = {i: len(c.broker(i).lines) for i in c.running()}
+
+    def wait(self, pattern, deadline=60):
+        from harness import until
+
+        def found():
+            for i in self.at:
+                for line in self.c.broker(i).lines[self.at[i]:]:
+                    if re.search(pattern, line):
+                        return time.monotonic()
+            return None
+        return until("a line %s" % pattern, found, deadline)
+
+
+def controller_failover(n):
+    """kill -9 of the controller, which leads a third of n partitions: from the election of the next one to leaders of
+    all partitions, known to all brokers."""
+    def work(args, folder, c):
+        c.create_topic("wide", partitions=n, replication=3)
+        wait_led(c, "wide", n)
+        lines = Lines(c)
+        c.broker(c.controller).kill()
+        elected = lines.wait(r"\] elected, epoch")
+        over = lines.wait(r"\] has taken over")
+        wait_led(c, "wide", n)
+        return [{"workload": "controller-failover-%d" % n, "taken_over_ms": (over - elected) * 1000,
+                 "all_led_ms": (time.monotonic() - elected) * 1000}]
+    return with_cluster(work)
+
+
+class Acks:
+    """A producer of one partition with acks=all, one record at a time, at whichever broker leads; notes the longest
+    time between two acknowledged records."""
+
+    def __init__(self, c, topic):
+        self.c, self.topic = c, topic
+        self.last, self.longest, self.stopping = None, 0.0, False
+        self.errors = []
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _leader(self):
+        for i in self.c.running():
+            try:
+                p = self.c.metadata(i, [self.topic])["topics"][0]["partitions"][0]
+                if p["leader_id"] in self.c.running():
+                    return p["leader_id"]
+            except (OSError, IndexError, EOFError):
+                pass
+        return None
+
+    def _run(self):
+        import kwire
+        k = None
+        while not self.stopping:
+            try:
+                if k is None:
+                    leader = self._leader()
+                    if leader is None:
+                        time.sleep(0.005)
+                        continue
+                    k = kwire.Conn(self.c.broker(leader).port, timeout=2)
+                a = kwire.produce(k, 9, [(self.topic, 0, kwire.simple_batch(b"x"))], acks=-1, timeout_ms=1500)[0]
+                error = a["error_code"]
+            except (OSError, kwire.Closed) as e:
+                error = repr(e)
+            now = time.monotonic()
+            if error:
+                self.errors.append((now, error))
+                if k:
+                    k.close()
+                k = None
+                continue
+            if self.last is not None:
+                self.longest = max(self.longest, now - self.last)
+            self.last = now
+            time.sleep(0.001)
+
+    def next_ack(self, deadline=60):
+        """When the next record was acknowledged."""
+        from harness import until
+        begin = time.monotonic()
+        return until("a record is acknowledged", lambda: self.last if (self.last or 0) > begin else None, deadline)
+
+    def stop(self):
+        self.stopping = True
+        self.thread.join(10)
+
+
+def leader_failover(times):
+    """kill -9 of a leader: from the moment the controller notices to the next record with acks=all."""
+    def work(args, folder, c):
+        c.create_topic("t", partitions=1, replication=3)
+        c.wait_isr("t", 1, 3)
+        took = []
+        for _ in range(times):
+            acks = Acks(c, "t")
+            acks.next_ack()
+            dead = next(i for i in c.running() if i == c.leader("t", 0))
+            lines = Lines(c)
+            c.broker(dead).kill()
+            noticed = lines.wait(r"broker %d (died|is gone|went)|\] elected, epoch" % dead)
+            took.append((acks.next_ack() - noticed) * 1000)
+            acks.stop()
+            c.broker(dead).start()
+            c.wait_isr("t", 1, 3)
+        return [{"workload": "leader-failover", "p50_ms": statistics.median(took), "p99_ms": max(took)}]
+    return with_cluster(work)
+
+
+def controlled_stop(times):
+    """Clean stop of a leader: the longest time between two acknowledged records."""
+    def work(args, folder, c):
+        c.create_topic("t", partitions=1, replication=3)
+        c.wait_isr("t", 1, 3)
+        took = []
+        for _ in range(times):
+            acks = Acks(c, "t")
+            acks.next_ack()
+            acks.longest = 0.0
+            leader = c.leader("t", 0)
+            c.broker(leader).stop()
+            acks.next_ack()
+            took.append(acks.longest * 1000)
+            if acks.longest > 0.3:
+                print("stop of %d took %.0f ms: %s" % (leader, acks.longest * 1000, acks.errors[-5:]), file=sys.stderr)
+            acks.stop()
+            c.broker(leader).start()
+            c.wait_isr("t", 1, 3)
+        took.sort()
+        return [{"workload": "controlled-stop", "p50_ms": statistics.median(took), "p99_ms": took[-1]}]
+    return with_cluster(work)
+
+
+def workloads(perf, floors):
+    """name -> function(args, folder); floors is filled by the time they run."""
+    return [
+        ("produce-acksall-rf3-1k", produce("produce-acksall-rf3-1k", perf, floors, lambda a: 512 if a.quick else 2048)),
+        ("latency-acksall-rf3-1k", produce("latency-acksall-rf3-1k", perf, floors, lambda a: 5 if a.quick else 20,
+                                           throughput=1000, props=["linger.ms=0"])),
+        ("cluster-create-1000", create(1000)),
+        ("cluster-create-10000", create(10000)),
+        ("controller-failover-10000", controller_failover(10000)),
+        ("leader-failover", leader_failover(5)),
+        ("controlled-stop", controlled_stop(12)),
+    ]
