@@ -114,7 +114,19 @@ static void look_who(struct flow *f)
 {
     struct broker_registrar *g = registrar_of(f);
     g->changed = false;
-    store_batch_add(flow_ask(f), store_op_exists(g->path, true));
+    store_batch_add(flow_ask(f), store_op_get(g->path, true));
+}
+
+/* Where the one that holds our node says it is; to be told to people. */
+static const char *place_of(struct flow *f, const struct store_request *r)
+{
+    struct broker_info other;
+    if (znode_broker_decode(r->ops[0].result, registrar_of(f)->self.id, &f->arena, &other) ||
+        !other.endpoints_n)
+        return "an unknown place";
+    const struct endpoint *e = &other.endpoints[0];
+    const char *text = arena_printf(&f->arena, "%.*s:%d", STR_ARG(e->host), e->port);
+    return text ? text : "";
 }
 
 static void look_at_outcome(struct flow *f)
@@ -151,14 +163,17 @@ static void look_at_owner(struct flow *f)
     } else if (own_session(g, st->owner)) {
         store_batch_add(flow_ask(f), store_op_delete(g->path, STORE_ANY_VERSION));
     } else if (g->gave_up) {
-        say_error(g->component, "%s is still held by session 0x%" PRIx64, g->path, st->owner);
+        say_error(g->component,
+                  "broker id %d is taken: %s is still held by session 0x%" PRIx64
+                  " of a broker at %s",
+                  g->self.id, g->path, st->owner, place_of(f, r));
         flow_fail(f, -EEXIST);
     } else {
         if (!timer_armed(&g->timer)) {
             say_warn(g->component,
-                     "%s is held by session 0x%" PRIx64 ", waiting up to %" PRId64
-                     " ms for its end",
-                     g->path, st->owner, g->o.wait_ms);
+                     "%s is held by session 0x%" PRIx64 " of a broker at %s, waiting up to %" PRId64
+                     " ms for its end: a broker that died is registered until its session expires",
+                     g->path, st->owner, place_of(f, r), g->o.wait_ms);
             executor_timer_start(g->o.ex, &g->timer, g->o.wait_ms);
         }
         g->waiting = !g->changed;

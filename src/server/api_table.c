@@ -8,7 +8,7 @@ static const struct api_row rows[] = {
     {API_PRODUCE, 0, 11, 0, handle_produce},
     {API_FETCH, 0, 17, 0, handle_fetch},
     {API_LIST_OFFSETS, 0, 9, 0, handle_list_offsets},
-    {API_METADATA, 0, 12, API_LARGE_ANSWER, handle_metadata},
+    {API_METADATA, 0, 12, API_LARGE_ANSWER | API_TELLS_CLUSTER, handle_metadata},
     {API_LEADER_AND_ISR, 0, 7, API_CLUSTER_ACTION, handle_leader_and_isr},
     {API_STOP_REPLICA, 0, 4, API_CLUSTER_ACTION, handle_stop_replica},
     {API_UPDATE_METADATA, 0, 8, API_CLUSTER_ACTION, handle_update_metadata},
@@ -44,12 +44,13 @@ static const struct api_row rows[] = {
     {API_DESCRIBE_CLIENT_QUOTAS, 0, 1, API_LARGE_ANSWER, handle_describe_client_quotas},
     {API_ALTER_CLIENT_QUOTAS, 0, 1, 0, handle_alter_client_quotas},
     {API_ALTER_PARTITION, 0, 3, API_CLUSTER_ACTION, handle_alter_partition},
-    {API_DESCRIBE_CLUSTER, 0, 1, 0, handle_describe_cluster},
+    {API_DESCRIBE_CLUSTER, 0, 1, API_TELLS_CLUSTER, handle_describe_cluster},
     {API_DESCRIBE_PRODUCERS, 0, 0, API_LARGE_ANSWER, handle_describe_producers},
     {API_ALLOCATE_PRODUCER_IDS, 0, 0, API_CLUSTER_ACTION, handle_allocate_producer_ids},
     {API_CONSUMER_GROUP_HEARTBEAT, 0, 1, 0, handle_consumer_group_heartbeat},
     {API_CONSUMER_GROUP_DESCRIBE, 0, 1, API_LARGE_ANSWER, handle_consumer_group_describe},
-    {API_DESCRIBE_TOPIC_PARTITIONS, 0, 0, API_LARGE_ANSWER, handle_describe_topic_partitions},
+    {API_DESCRIBE_TOPIC_PARTITIONS, 0, 0, API_LARGE_ANSWER | API_TELLS_CLUSTER,
+     handle_describe_topic_partitions},
 };
 
 enum { ROWS_N = sizeof(rows) / sizeof(*rows) };

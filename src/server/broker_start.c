@@ -340,6 +340,12 @@ static int register_broker(struct broker *b, char *err, size_t err_n)
     config_unref(now);
     if (!rc)
         rc = broker_registrar_run(b->registrar, NULL);
+    if (rc == -EEXIST || rc == -EADDRINUSE) { /* what errno says of these would mislead */
+        snprintf(err, err_n,
+                 "cannot register broker %d: another live broker has its %s (see above)", b->id,
+                 rc == -EEXIST ? "id" : "address");
+        return rc;
+    }
     return rc ? fail(err, err_n, rc, "cannot register the broker") : 0;
 }
 

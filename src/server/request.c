@@ -12,6 +12,7 @@
 
 #include "base/logline.h"
 #include "base/utf8.h"
+#include "server/first_news.h"
 #include "server/handlers.h"
 #include "server/request_quota.h"
 
@@ -108,9 +109,15 @@ void request_dispatch(struct broker *b, struct net_request *net)
     }
     req->body = body;
     req->arena->cap = req->arena->used + REQUEST_ANSWER_MAX;
-    struct request_run run;
     if (req->row->flags & API_LARGE_ANSWER)
         net_request_reserve(net, REQUEST_ANSWER_LARGE);
+    if (!(req->row->flags & API_TELLS_CLUSTER) || !first_news_awaited(req))
+        request_handle(req);
+}
+
+void request_handle(struct request *req)
+{
+    struct request_run run;
     request_run_begin(&run, req);
     req->row->handle(req);
     request_run_end(&run);

@@ -29,6 +29,7 @@ enum api_flag {
     API_BEFORE_AUTH = 4,
     API_LARGE_ANSWER =
         8, /* counts as that while it is worked on: a client has few of them at once */
+    API_TELLS_CLUSTER = 16, /* waits for the first news of it (first_news.h) */
 };
 
 struct api_row {
@@ -77,6 +78,9 @@ struct str request_listener(const struct request *req);
 /* A frame from the network: dispatches it. The handler (or a refusal) finishes `net`. @thread the
  * connection's reactor */
 void request_dispatch(struct broker *b, struct net_request *net);
+
+/* Has the row's handler work on it: for who held it back from request_dispatch. */
+void request_handle(struct request *req);
 
 /* Encodes the API's response struct at the request's version and sends it; file ranges in records
  * fields go by sendfile. When a quota holds the client back, throttle_time_ms is filled in, and the

@@ -107,10 +107,12 @@ class Start(ZooKeeperTest):
         b.start()
 
     def test_an_id_that_is_taken_is_waited_for_and_then_refused(self):
-        self.broker(1)
+        first = self.broker(1)
         b = self.broker(1, {"zookeeper.session.timeout.ms": "1000"}, start=False)
-        self.refused(b, "cannot register the broker")
-        self.assertTrue(b.has_line(r"/brokers/ids/1 is held by session 0x[0-9a-f]+, waiting up to 1500 ms"))
+        self.refused(b, "cannot register broker 1: another live broker has its id")
+        holder = r"held by session 0x[0-9a-f]+ of a broker at 127\.0\.0\.1:%d" % first.port
+        self.assertTrue(b.has_line(r"/brokers/ids/1 is %s, waiting up to 1500 ms" % holder))
+        self.assertTrue(b.has_line(r"broker id 1 is taken: /brokers/ids/1 is still %s" % holder))
 
     def test_a_predecessor_that_was_killed_is_waited_for(self):
         b = self.broker(1, {"zookeeper.session.timeout.ms": "2000"})
@@ -118,14 +120,15 @@ class Start(ZooKeeperTest):
             before = c.stat("/brokers/ids/1")
             b.kill()
             b.start()
-            self.assertTrue(b.has_line(r"held by session 0x%x, waiting" % before["owner"]))
+            self.assertTrue(b.has_line(r"held by session 0x%x of a broker at .*, waiting" % before["owner"]))
             self.assertGreater(c.stat("/brokers/ids/1")["czxid"], before["czxid"])
 
     def test_two_brokers_with_one_address_are_refused(self):
         a = self.broker(1)
         b = self.broker(2, {"advertised.listeners": "PLAINTEXT://127.0.0.1:%d" % a.port}, start=False)
-        self.refused(b, "cannot register the broker")
+        self.refused(b, "cannot register broker 2: another live broker has its address")
         self.assertTrue(b.has_line("broker 1 already advertises one of our endpoints"))
+        self.assertFalse(b.has_line("File exists|Address already in use"))
 
     def test_servers_that_do_not_answer_are_passed_over(self):
         dead = zookeeper.free_ports(1)[0]

@@ -1,4 +1,6 @@
 """Brokers that leave and return, on a real ZooKeeper: controlled shutdown, and requests meant for an earlier life."""
+import select
+import signal
 import time
 import unittest
 
@@ -74,6 +76,48 @@ class Three(unittest.TestCase):
         b.stop(deadline=60)
         self.assertTrue(b.has_line("stopping without relief|relieved of all"))
         self.assertLess(time.monotonic() - started, 25)
+
+    def test_a_broker_tells_nothing_of_the_cluster_before_it_is_told(self):
+        """Its clients wait instead of seeing a cluster without topics."""
+        controller = self.create("t", 3, 3)
+        b = next(x for i, x in self.brokers.items() if i != controller)
+        b.stop()
+        self.brokers[controller].process.send_signal(signal.SIGSTOP)
+        try:
+            b.start()
+            asked = (("Metadata", 9, {"topics": None}), ("DescribeCluster", 0, {}),
+                     ("DescribeTopicPartitions", 0, {"topics": [{"name": "t"}], "response_partition_limit": 100}))
+            waiting = [kwire.Conn(b.port) for _ in asked]
+            ids = [k.send(api, version, **values) for k, (api, version, values) in zip(waiting, asked)]
+            with kwire.Conn(b.port) as gone:
+                gone.send("Metadata", 9, topics=None)
+            with kwire.Conn(b.port) as k:  # who asks for something else does not wait
+                self.assertEqual(k.call("ApiVersions", 2)["error_code"], 0)
+            self.assertEqual(select.select([k.sock for k in waiting], [], [], 0.2)[0], [])
+        finally:
+            self.brokers[controller].process.send_signal(signal.SIGCONT)
+        m, d, p = [k.receive(api, version, i) for k, i, (api, version, _) in zip(waiting, ids, asked)]
+        self.assertEqual(len(m["brokers"]), 3)
+        self.assertEqual(m["topics"][0]["name"], "t")
+        self.assertEqual(len(d["brokers"]), 3)
+        self.assertEqual(len(p["topics"][0]["partitions"]), 3)
+        for k in waiting:
+            k.close()
+
+    def test_a_stop_ends_those_who_wait_for_the_first_news(self):
+        controller = self.create("t", 1, 3)
+        b = next(x for i, x in self.brokers.items() if i != controller)
+        b.stop()
+        self.brokers[controller].process.send_signal(signal.SIGSTOP)
+        try:
+            b.start()
+            with kwire.Conn(b.port) as k:
+                k.send("Metadata", 9, topics=None)
+                self.assertEqual(select.select([k.sock], [], [], 0.1)[0], [])
+                b.stop(deadline=60)
+                self.assertTrue(k.is_closed())
+        finally:
+            self.brokers[controller].process.send_signal(signal.SIGCONT)
 
     def test_requests_for_an_earlier_life_are_refused(self):
         controller = self.create("t", 1, 3)
