@@ -82,24 +82,56 @@ static int order_cells(const void *x, const void *y, void *arg)
     return (a->topic > b->topic) - (a->topic < b->topic);
 }
 
-static int find_topic(const struct assign_spec *s, const struct assign_member *m, struct uuid id)
+struct topic_place {
+    struct uuid id;
+    int place;
+};
+
+static int order_ids(const void *a, const void *b)
 {
-    for (int k = 0; k < m->topics_n; k++)
-        if (uuid_eq(s->topics[m->topics[k]].id, id))
-            return m->topics[k];
-    return -1;
+    return memcmp(((const struct topic_place *)a)->id.b, ((const struct topic_place *)b)->id.b,
+                  sizeof(((const struct topic_place *)a)->id.b));
+}
+
+/* All topics in order of id. NULL without memory. */
+static struct topic_place *sort_ids(const struct assign_spec *s)
+{
+    struct topic_place *v = calloc((size_t)s->topics_n + 1, sizeof(*v));
+    for (int t = 0; v && t < s->topics_n; t++)
+        v[t] = (struct topic_place){s->topics[t].id, t};
+    if (v && s->topics_n > 1)
+        qsort(v, (size_t)s->topics_n, sizeof(*v), order_ids);
+    return v;
+}
+
+static int order_places(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The topic's place if the member reads it, or -1. */
+static int find_topic(const struct assign_spec *s, const struct topic_place *ids,
+                      const struct assign_member *m, struct uuid id)
+{
+    struct topic_place key = {.id = id};
+    const struct topic_place *t =
+        s->topics_n ? bsearch(&key, ids, (size_t)s->topics_n, sizeof(*ids), order_ids) : NULL;
+    bool reads =
+        t && m->topics_n > 0 &&
+        bsearch(&t->place, m->topics, (size_t)m->topics_n, sizeof(*m->topics), order_places);
+    return reads ? t->place : -1;
 }
 
 /* Former owners keep what they still read. `at` is where each topic's cells begin, before they are
  * sorted. */
-static void keep_old(struct mixing *m, const int *at)
+static void keep_old(struct mixing *m, const struct topic_place *ids, const int *at)
 {
     const struct assign_spec *s = m->spec;
     for (int i = 0; i < s->members_n; i++) {
         const struct part_set *old = s->members[i].old;
         for (int k = 0, end; k < old->n; k = end) {
             end = part_set_run(old, k);
-            int t = find_topic(s, &s->members[i], old->v[k].topic);
+            int t = find_topic(s, ids, &s->members[i], old->v[k].topic);
             for (int j = k; t >= 0 && j < end; j++) {
                 if (old->v[j].partition >= s->topics[t].partitions)
                     continue;
@@ -115,12 +147,14 @@ static int make_cells(struct mixing *m)
 {
     const struct assign_spec *s = m->spec;
     int *at = calloc((size_t)s->topics_n + 1, sizeof(*at));
+    struct topic_place *ids = sort_ids(s);
     size_t all = 0;
     for (int t = 0; t < s->topics_n; t++)
         all += (size_t)s->topics[t].partitions;
     m->cells = calloc(all + 1, sizeof(*m->cells));
-    if (!at || !m->cells) {
+    if (!at || !ids || !m->cells) {
         free(at);
+        free(ids);
         return -ENOMEM;
     }
     for (int t = 0; t < s->topics_n; t++) {
@@ -129,8 +163,9 @@ static int make_cells(struct mixing *m)
             m->cells[m->cells_n++] =
                 (struct cell){.topic = t, .partition = p, .owner = -1, .src = -1};
     }
-    keep_old(m, at);
+    keep_old(m, ids, at);
     free(at);
+    free(ids);
     qsort_r(m->cells, (size_t)m->cells_n, sizeof(*m->cells), order_cells, m);
     for (int c = 0; c < m->cells_n; c++)
         list_init(&m->cells[c].link);

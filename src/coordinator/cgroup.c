@@ -71,6 +71,7 @@ int cgroup_attach(struct group *g)
     cg->g = g;
     hmap_init(&cg->members);
     hmap_init(&cg->instances);
+    hmap_init(&cg->protocols);
     hmap_init(&cg->names);
     hmap_init(&cg->regexes);
     hmap_init(&cg->owners);
@@ -89,11 +90,11 @@ static void free_maps(struct cgroup *cg)
     }
     for (struct hnode *n = hmap_first(&cg->owners), *next; n; n = next) {
         next = hmap_next(&cg->owners, n);
-        free(hmap_entry(n, struct cowner, node)->epochs);
         free(hmap_entry(n, struct cowner, node));
     }
     hmap_free(&cg->members);
     hmap_free(&cg->instances);
+    protocol_counts_free(&cg->protocols);
     hmap_free(&cg->names);
     hmap_free(&cg->regexes); /* they went with the members */
     hmap_free(&cg->owners);

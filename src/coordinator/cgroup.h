@@ -87,8 +87,12 @@ void cgroup_heartbeat(struct group *g, struct group_call *c);
 void cgroup_join(struct group *g, struct group_call *c); /* JoinGroup */
 void cgroup_sync(struct group *g, struct group_call *c); /* SyncGroup */
 void cgroup_classic_heartbeat(struct group *g, struct group_call *c);
-/* One member of a LeaveGroup. */
-enum kerr cgroup_leave(struct group *g, struct str member, struct str instance);
+/* The members of a LeaveGroup, in one step; each is told. */
+struct cleaving {
+    struct str member, instance;
+    int16_t *error;
+};
+void cgroup_leave(struct group *g, const struct cleaving *v, int n);
 
 /* May this member commit, or fetch, at this epoch? `version`: of an OffsetCommit, else -1. */
 enum kerr cgroup_check_epoch(const struct group *g, struct str member, int32_t epoch, int version);

@@ -36,15 +36,6 @@ int cmember_protocol_version(const struct cmember *m)
     return version < 0 ? 0 : version > NEWEST_PROTOCOL ? NEWEST_PROTOCOL : version;
 }
 
-/* By name, from the topics that the group knows. */
-static struct str topic_name(const struct cgroup *cg, struct uuid id)
-{
-    for (int i = 0; i < cg->topics.n; i++)
-        if (uuid_eq(cg->topics.v[i].id, id))
-            return cg->topics.v[i].name;
-    return STR_NULL;
-}
-
 struct bytes cassignment_encode(const struct cgroup *cg, const struct part_set *parts, int version,
                                 struct arena *a)
 {
@@ -56,12 +47,12 @@ struct bytes cassignment_encode(const struct cgroup *cg, const struct part_set *
     int32_t *numbers = arena_array(a, int32_t, (size_t)parts->n);
     for (int i = 0, end; v.assigned_partitions.v && numbers && i < parts->n; i = end) {
         end = part_set_run(parts, i);
-        struct str name = topic_name(cg, parts->v[i].topic);
-        if (str_is_null(name))
+        const struct assign_topic *topic = ctopics_find(&cg->topics, parts->v[i].topic);
+        if (!topic)
             continue;
         struct consumer_protocol_assignment_assigned_partition *to =
             &v.assigned_partitions.v[v.assigned_partitions.n++];
-        to->topic = name;
+        to->topic = topic->name;
         to->partitions.v = numbers + i;
         to->partitions.n = end - i;
         for (int j = i; j < end; j++)
@@ -79,29 +70,37 @@ struct bytes cassignment_encode(const struct cgroup *cg, const struct part_set *
 
 /* ---- may it join? ---- */
 
-static bool offered_by_all_classic(const struct cgroup *cg, const struct cmember *but,
-                                   struct str name)
+/* The member's own list does not bind it: each of its protocols is marked meanwhile. */
+static void mark_own(const struct cgroup *cg, const struct cmember *m, const void *mark)
 {
-    list_each (l, &cg->member_list) {
-        const struct cmember *m = list_entry(l, struct cmember, link);
-        bool offers = !m->classic || m == but;
-        for (int i = 0; i < m->protocols_n && !offers; i++)
-            offers = str_eq(m->protocols[i].name, name);
-        if (!offers)
-            return false;
-    }
-    return true;
+    for (int i = 0; m && i < m->protocols_n; i++)
+        protocol_counts_find(&cg->protocols, m->protocols[i].name)->by = mark;
 }
 
+/* Is there a protocol that all other classic members offer as well? */
 static bool is_compatible(const struct cgroup *cg, const struct cmember *m,
                           const struct join_group_request *in)
 {
+    int32_t others = cg->classic_n - (m && m->classic);
+    bool found = false;
     if (!str_eqz(in->protocol_type, "consumer"))
         return false;
+    mark_own(cg, m, m);
+    for (int32_t i = 0; i < in->protocols.n && !found; i++) {
+        const struct protocol_count *p =
+            protocol_counts_find(&cg->protocols, in->protocols.v[i].name);
+        found = (p ? p->members - (p->by != NULL) : 0) == others;
+    }
+    mark_own(cg, m, NULL);
+    return found;
+}
+
+static bool fits_record(const struct join_group_request *in)
+{
+    size_t bytes = 0;
     for (int32_t i = 0; i < in->protocols.n; i++)
-        if (offered_by_all_classic(cg, m, in->protocols.v[i].name))
-            return true;
-    return false;
+        bytes += (size_t)in->protocols.v[i].name.len + (size_t)in->protocols.v[i].metadata.len;
+    return bytes <= CMEMBER_SAYS_MAX;
 }
 
 /* ---- JoinGroup ---- */
@@ -113,7 +112,7 @@ struct joining {
     struct cstep step;
     struct cbeat beat;
     struct arena arena;
-    struct part_set owned;
+    struct cowned owned;
     struct consumer_protocol_subscription said;
 };
 
@@ -121,16 +120,17 @@ struct joining {
 static int gather_owned(struct joining *j)
 {
     const struct metadata_snapshot *md = metadata_acquire(j->cg->g->env->metadata);
-    int rc = 0;
-    for (int32_t t = 0; t < j->said.owned_partitions.n; t++) {
+    bool going_on = true;
+    int rc = cowned_begin(&j->owned, j->beat.m);
+    for (int32_t t = 0; !rc && going_on && t < j->said.owned_partitions.n; t++) {
         const struct topic_info *topic = metadata_topic(md, j->said.owned_partitions.v[t].topic);
-        for (int32_t i = 0; topic && !rc && i < j->said.owned_partitions.v[t].partitions.n; i++)
-            rc = part_set_add(&j->owned, topic->id, j->said.owned_partitions.v[t].partitions.v[i]);
+        if (topic)
+            going_on = cowned_say(&j->owned, topic->id, j->said.owned_partitions.v[t].partitions.v,
+                                  j->said.owned_partitions.v[t].partitions.n);
     }
     metadata_release(md);
-    part_set_sort(&j->owned);
-    j->beat.owned = &j->owned;
-    return rc;
+    j->beat.owned = &j->owned.parts;
+    return rc ? rc : cowned_end(&j->owned);
 }
 
 static enum kerr add_joining(struct joining *j, struct str id)
@@ -191,7 +191,8 @@ static int say(struct joining *j)
         struct member_protocol *v = copy_protocols(j);
         if (!v)
             return -ENOMEM;
-        cmember_set_classic(m, v, j->in->protocols.n, j->in->session_timeout_ms);
+        if (cmember_set_classic(m, v, j->in->protocols.n, j->in->session_timeout_ms) != 0)
+            return -ENOMEM;
         j->beat.changed = true;
     }
     int rc = cbeat_say(&j->beat, &said);
@@ -213,7 +214,9 @@ static void answer_joined(struct joining *j)
 static void join(struct joining *j)
 {
     struct cmember *m;
-    int rc = say(j);
+    int rc = gather_owned(j);
+    if (!rc)
+        rc = say(j);
     if (!rc)
         rc = cgroup_advance(j->cg, &j->step, &j->beat);
     j->step.failed |= rc != 0;
@@ -238,6 +241,8 @@ static enum kerr admit_join(struct joining *j, struct str *id)
         *id = STR_LIT("");
         return KERR_GROUP_MAX_SIZE_REACHED;
     }
+    if (!fits_record(in))
+        return KERR_UNKNOWN_SERVER_ERROR;
     if (!is_compatible(j->cg, m, in))
         return KERR_INCONSISTENT_GROUP_PROTOCOL;
     if (is_static && in->member_id.len > 0 && (!m || !str_eq(m->id, in->member_id)))
@@ -258,8 +263,6 @@ static enum kerr read_subscription(struct joining *j)
 {
     int version;
     int rc = csubscription_decode(j->in->protocols.v[0].metadata, &j->arena, &j->said, &version);
-    if (!rc)
-        rc = gather_owned(j);
     return rc == 0          ? KERR_NONE
            : rc == -EBADMSG ? KERR_INCONSISTENT_GROUP_PROTOCOL
                             : KERR_UNKNOWN_SERVER_ERROR;
@@ -297,7 +300,7 @@ void cgroup_join(struct group *g, struct group_call *c)
     arena_init(&j.arena, 0);
     cstep_begin(&j.step, j.cg);
     run_join(&j);
-    part_set_free(&j.owned);
+    cowned_free(&j.owned);
     arena_free(&j.arena);
 }
 
@@ -408,22 +411,32 @@ void cgroup_classic_heartbeat(struct group *g, struct group_call *c)
 /* ---- LeaveGroup ---- */
 
 /* An instance without a member id: an administrator removes it, whatever it speaks. */
-enum kerr cgroup_leave(struct group *g, struct str member, struct str instance)
+static enum kerr find_leaving(const struct cgroup *cg, struct str member, struct str instance,
+                              struct cmember **m)
+{
+    if (member.len > 0 || str_is_null(instance))
+        return identify(cg, member, instance, m);
+    *m = cgroup_find_instance(cg, instance);
+    return *m ? KERR_NONE : KERR_UNKNOWN_MEMBER_ID;
+}
+
+void cgroup_leave(struct group *g, const struct cleaving *v, int n)
 {
     struct cgroup *cg = g->consumers;
-    struct cmember *m;
     struct cstep s;
-    enum kerr e = KERR_NONE;
-    if (member.len <= 0 && !str_is_null(instance)) {
-        m = cgroup_find_instance(cg, instance);
-        e = m ? KERR_NONE : KERR_UNKNOWN_MEMBER_ID;
-    } else {
-        e = identify(cg, member, instance, &m);
-    }
-    if (e != KERR_NONE)
-        return e;
+    struct cmember *m;
+    bool any = false, was_new = false;
     cstep_begin(&s, cg);
-    cgroup_remove(cg, &s, m, "it leaves");
+    for (int i = 0; i < n; i++) {
+        enum kerr e = find_leaving(cg, v[i].member, v[i].instance, &m);
+        *v[i].error = (int16_t)e;
+        if (e != KERR_NONE)
+            continue;
+        any = true;
+        was_new |= !m->classic;
+        cgroup_take_out(cg, &s, m, "it leaves");
+    }
+    if (any)
+        cgroup_taken_out(cg, &s, was_new);
     cstep_end(&s, NULL);
-    return KERR_NONE;
 }

@@ -125,8 +125,15 @@ static int adopt(struct cgroup *cg, struct member *from, const struct part_set *
     struct member_protocol *copy = member_copy_protocols(from);
     if (!copy)
         return -ENOMEM;
-    cmember_set_classic(m, copy, from->own.protocols_n, from->own.session_ms);
-    return 0;
+    return cmember_set_classic(m, copy, from->own.protocols_n, from->own.session_ms);
+}
+
+static size_t protocols_bytes(const struct member *m)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < m->own.protocols_n; i++)
+        bytes += (size_t)m->own.protocols[i].name.len + (size_t)m->own.protocols[i].metadata.len;
+    return bytes;
 }
 
 static int adopt_all(struct group *g, struct arena *a)
@@ -137,6 +144,8 @@ static int adopt_all(struct group *g, struct arena *a)
         struct consumer_protocol_subscription said;
         struct part_set had = PART_SET_EMPTY;
         int version;
+        if (!rc && protocols_bytes(m) > CMEMBER_SAYS_MAX)
+            rc = -EBADMSG; /* no record could hold it */
         if (!rc)
             rc = csubscription_decode(subscription_of(g, m), a, &said, &version);
         if (!rc)

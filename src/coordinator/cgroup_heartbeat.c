@@ -134,6 +134,14 @@ static const char *problem_of(const heartbeat_request *in, int version)
     return NULL;
 }
 
+static bool fits_record(const heartbeat_request *in)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; i < in->subscribed_topic_names.n; i++)
+        bytes += (size_t)in->subscribed_topic_names.v[i].len + sizeof(int16_t);
+    return bytes <= CMEMBER_SAYS_MAX;
+}
+
 static bool is_assignor(const struct cgroup_config *c, struct str name)
 {
     for (int i = 0; i < c->assignors_n; i++)
@@ -174,6 +182,10 @@ bool cgroup_heartbeat_sound(const struct cgroup_config *config, struct group_cal
         refuse(c, KERR_INVALID_REQUEST, problem);
         return false;
     }
+    if (!fits_record(in)) {
+        refuse(c, KERR_UNKNOWN_SERVER_ERROR, "The member's record would be too large.");
+        return false;
+    }
     if (!str_is_null(in->server_assignor) && !is_assignor(config, in->server_assignor)) {
         refuse(c, KERR_UNSUPPORTED_ASSIGNOR,
                unknown_assignor(config, in->server_assignor, c->arena));
@@ -190,7 +202,7 @@ struct beating {
     const heartbeat_request *in;
     struct cstep step;
     struct cbeat beat;
-    struct part_set owned;
+    struct cowned owned;
     const char *message;
 };
 
@@ -200,23 +212,40 @@ static enum kerr fail(struct beating *b, enum kerr e, const char *message)
     return e;
 }
 
+/* Of the member that was found. What it names last is seen first to be too much. */
+static int gather_owned(struct beating *b, const struct cmember *m)
+{
+    const heartbeat_request *in = b->in;
+    if (in->topic_partitions.n < 0)
+        return 0;
+    bool going_on = true;
+    int rc = cowned_begin(&b->owned, m);
+    for (int32_t t = 0; !rc && going_on && t < in->topic_partitions.n; t++)
+        going_on = cowned_say(&b->owned, in->topic_partitions.v[t].topic_id,
+                              in->topic_partitions.v[t].partitions.v,
+                              in->topic_partitions.v[t].partitions.n);
+    return rc ? rc : cowned_end(&b->owned);
+}
+
 /* An older epoch is that of a member whose last answer got lost, if it owns nothing that it has not
  * been given. */
 static enum kerr check_epoch(struct beating *b, const struct cmember *m)
 {
     int32_t said = b->in->member_epoch;
+    if (gather_owned(b, m) != 0)
+        return KERR_UNKNOWN_SERVER_ERROR;
     if (said > m->epoch)
         return fail(
             b, KERR_FENCED_MEMBER_EPOCH,
             "The consumer group member has a greater member epoch than the one known by "
             "the group coordinator. The member must abandon all its partitions and rejoin.");
-    if (said < m->epoch && (said != m->previous_epoch || !b->beat.owned ||
+    if (said < m->epoch && (said != m->previous_epoch || !b->beat.owned || b->owned.strange ||
                             !part_set_within(b->beat.owned, &m->assigned)))
         return fail(
             b, KERR_FENCED_MEMBER_EPOCH,
             "The consumer group member has a smaller member epoch than the one known by "
             "the group coordinator. The member must abandon all its partitions and rejoin.");
-    if (m->state == CMEMBER_UNKNOWN && (!b->beat.owned || b->beat.owned->n > 0))
+    if (m->state == CMEMBER_UNKNOWN && (!b->beat.owned || b->beat.owned->n > 0 || b->owned.strange))
         return fail(b, KERR_FENCED_MEMBER_EPOCH,
                     "The consumer group member is in an unknown state. The member must abandon all "
                     "its partitions and rejoin.");
@@ -348,8 +377,8 @@ static int say(struct beating *b)
                               .names_n = in->subscribed_topic_names.n};
     struct cmember *m = b->beat.m;
     if (m->classic) { /* it has learnt the new protocol */
-        cmember_stop_timers(m);
-        cmember_set_classic(m, NULL, 0, 0);
+        cmember_expect_nothing(m);
+        cmember_set_classic(m, NULL, 0, 0); /* counting nothing in cannot fail */
         b->beat.changed = true;
     }
     int rc = cbeat_say(&b->beat, &said);
@@ -358,19 +387,6 @@ static int say(struct beating *b)
 }
 
 /* ---- the request ---- */
-
-static int gather_owned(struct beating *b)
-{
-    const heartbeat_request *in = b->in;
-    for (int32_t t = 0; t < in->topic_partitions.n; t++)
-        for (int32_t i = 0; i < in->topic_partitions.v[t].partitions.n; i++)
-            if (part_set_add(&b->owned, in->topic_partitions.v[t].topic_id,
-                             in->topic_partitions.v[t].partitions.v[i]) != 0)
-                return -ENOMEM;
-    part_set_sort(&b->owned);
-    b->beat.owned = in->topic_partitions.n >= 0 ? &b->owned : NULL;
-    return 0;
-}
 
 static bool is_full_group(const struct beating *b)
 {
@@ -437,12 +453,11 @@ static void beat(struct beating *b)
 void cgroup_heartbeat(struct group *g, struct group_call *c)
 {
     struct beating b = {.cg = g->consumers, .c = c, .in = c->in};
+    b.beat.owned = b.in->topic_partitions.n >= 0 ? &b.owned.parts : NULL;
     cstep_begin(&b.step, b.cg);
-    if (gather_owned(&b) != 0)
-        group_call_no_memory(c);
-    else if (b.in->member_epoch < 0)
+    if (b.in->member_epoch < 0)
         leave(&b);
     else
         beat(&b);
-    part_set_free(&b.owned);
+    cowned_free(&b.owned);
 }

@@ -7,13 +7,16 @@
 
 /* ---- going ---- */
 
-void cgroup_remove(struct cgroup *cg, struct cstep *s, struct cmember *m, const char *why)
+void cgroup_take_out(struct cgroup *cg, struct cstep *s, struct cmember *m, const char *why)
 {
     say_info(GROUP_TAG, "consumer group %.*s: member %.*s is gone: %s", STR_ARG(cg->g->id),
              STR_ARG(m->id), why);
-    bool was_new = !m->classic;
     cstep_bury_member(s, m->id);
     cgroup_drop(cg, m);
+}
+
+void cgroup_taken_out(struct cgroup *cg, struct cstep *s, bool was_new)
+{
     if (was_new && cgroup_can_downgrade(cg)) {
         s->downgrade = true;
         return;
@@ -24,6 +27,13 @@ void cgroup_remove(struct cgroup *cg, struct cstep *s, struct cmember *m, const 
     s->failed |= rc < 0;
     cg->epoch++;
     cstep_put_epoch(s);
+}
+
+void cgroup_remove(struct cgroup *cg, struct cstep *s, struct cmember *m, const char *why)
+{
+    bool was_new = !m->classic;
+    cgroup_take_out(cg, s, m, why);
+    cgroup_taken_out(cg, s, was_new);
 }
 
 /* A static member that will be back: all stays as it is until its session is over. */
@@ -111,6 +121,12 @@ void cmember_watch(struct cmember *m)
     } else {
         executor_timer_stop(ex, &m->rebalance);
     }
+}
+
+void cmember_expect_nothing(struct cmember *m)
+{
+    executor_timer_stop(m->cg->g->env->ex, &m->join);
+    executor_timer_stop(m->cg->g->env->ex, &m->sync);
 }
 
 void cmember_expect_join(struct cmember *m)

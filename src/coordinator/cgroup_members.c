@@ -301,94 +301,100 @@ struct cmember *cgroup_add(struct cgroup *cg, struct str id, struct str instance
     return NULL;
 }
 
-void cmember_set_classic(struct cmember *m, struct member_protocol *protocols, int n,
-                         int32_t session_ms)
+int cmember_set_classic(struct cmember *m, struct member_protocol *protocols, int n,
+                        int32_t session_ms)
 {
+    if (protocol_counts_add(&m->cg->protocols, protocols, n) != 0) {
+        free(protocols);
+        return -ENOMEM;
+    }
+    protocol_counts_remove(&m->cg->protocols, m->protocols, m->protocols_n);
     m->cg->classic_n += (protocols != NULL) - m->classic;
     free(m->protocols);
     m->classic = protocols != NULL;
     m->protocols = protocols;
     m->protocols_n = n;
     m->session_ms = session_ms;
+    return 0;
 }
 
 /* ---- owners ---- */
 
 static bool is_owner(const struct hnode *n, const void *key)
 {
-    return uuid_eq(hmap_entry(n, struct cowner, node)->topic, *(const struct uuid *)key);
+    return part_cmp(&hmap_entry(n, struct cowner, node)->page, key) == 0;
 }
 
-static struct cowner *find_owner(const struct cgroup *cg, struct uuid topic)
+static uint64_t hash_page(const struct part *page)
 {
-    struct hnode *n =
-        cg->owners.n ? hmap_find(&cg->owners, hash_bytes(topic.b, 16), is_owner, &topic) : NULL;
+    return hash_bytes(page->topic.b, 16) ^ hash_int((uint64_t)(uint32_t)page->partition);
+}
+
+static struct part page_of(const struct part *p)
+{
+    return (struct part){p->topic, p->partition / COWNER_PARTITIONS};
+}
+
+static struct cowner *find_owner(const struct cgroup *cg, const struct part *page)
+{
+    struct hnode *n = cg->owners.n ? hmap_find(&cg->owners, hash_page(page), is_owner, page) : NULL;
     return n ? hmap_entry(n, struct cowner, node) : NULL;
 }
 
 int32_t cgroup_owner(const struct cgroup *cg, const struct part *p)
 {
-    const struct cowner *o = find_owner(cg, p->topic);
-    return o && p->partition < o->n ? o->epochs[p->partition] : -1;
+    struct part page = page_of(p);
+    const struct cowner *o = p->partition >= 0 ? find_owner(cg, &page) : NULL;
+    return o ? o->epochs[p->partition % COWNER_PARTITIONS] : -1;
 }
 
-static struct cowner *make_owner(struct cgroup *cg, struct uuid topic)
+static struct cowner *make_owner(struct cgroup *cg, const struct part *page)
 {
     struct cowner *o = calloc(1, sizeof(*o));
     if (!o)
         return NULL;
-    o->topic = topic;
-    if (hmap_put(&cg->owners, &o->node, hash_bytes(topic.b, 16)) == 0)
+    o->page = *page;
+    for (int i = 0; i < COWNER_PARTITIONS; i++)
+        o->epochs[i] = -1;
+    if (hmap_put(&cg->owners, &o->node, hash_page(page)) == 0)
         return o;
     free(o);
     return NULL;
 }
 
-static int widen(struct cowner *o, int n)
+/* Those of the set from v on that are on the same page as the first: to `epoch`, or -1. Returns how
+ * many, or -ENOMEM. */
+static int own_page(struct cgroup *cg, const struct part *v, int n, int32_t epoch)
 {
-    int32_t *v = realloc(o->epochs, (size_t)n * sizeof(*v));
-    if (!v)
+    struct part page = page_of(v);
+    struct cowner *o = find_owner(cg, &page);
+    int i = 0;
+    if (!o && epoch != -1 && !(o = make_owner(cg, &page)))
         return -ENOMEM;
-    for (int i = o->n; i < n; i++)
-        v[i] = -1;
-    o->epochs = v;
-    o->n = n;
-    return 0;
-}
-
-/* One topic's run of a set: to `epoch`, or -1. */
-static int own_run(struct cgroup *cg, const struct part *v, int n, int32_t epoch)
-{
-    struct cowner *o = find_owner(cg, v->topic);
-    if (!o && epoch != -1)
-        o = make_owner(cg, v->topic);
-    if (!o)
-        return epoch == -1 ? 0 : -ENOMEM;
-    int most = v[n - 1].partition + 1; /* they are in order */
-    if (epoch != -1 && most > o->n && widen(o, most) != 0)
-        return -ENOMEM;
-    for (int i = 0; i < n && v[i].partition < o->n; i++) {
-        int32_t *at = &o->epochs[v[i].partition];
+    for (; i < n && uuid_eq(v[i].topic, page.topic); i++) {
+        if (v[i].partition / COWNER_PARTITIONS != page.partition)
+            break;
+        int32_t *at = o ? &o->epochs[v[i].partition % COWNER_PARTITIONS] : NULL;
+        if (!at)
+            continue;
         o->owned += (epoch != -1) - (*at != -1);
         *at = epoch;
     }
-    if (o->owned == 0) {
+    if (o && o->owned == 0) {
         hmap_remove(&cg->owners, &o->node);
-        free(o->epochs);
         free(o);
     }
-    return 0;
+    return i;
 }
 
 static int own_set(struct cgroup *cg, const struct part_set *s, int32_t epoch)
 {
-    int rc = 0;
-    for (int i = 0, end; i < s->n; i = end) {
-        end = part_set_run(s, i);
-        if (own_run(cg, &s->v[i], end - i, epoch) != 0)
-            rc = -ENOMEM;
+    for (int i = 0, n; i < s->n; i += n) {
+        n = own_page(cg, &s->v[i], s->n - i, epoch);
+        if (n < 0)
+            return n;
     }
-    return rc;
+    return 0;
 }
 
 /* An epoch of -2 or 0 owns as well as any; -1 is free. */
@@ -409,6 +415,7 @@ void cgroup_drop(struct cgroup *cg, struct cmember *m)
     cmember_own(m, &none, &nothing);
     uncount_names(cg, &m->reads, m->reads.n);
     unuse_regex(cg, m->pattern);
+    protocol_counts_remove(&cg->protocols, m->protocols, m->protocols_n);
     cg->classic_n -= m->classic;
     hmap_remove(&cg->members, &m->by_id);
     if (!str_is_null(m->instance))

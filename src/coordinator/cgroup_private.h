@@ -4,6 +4,7 @@
  *   cgroup_members.c    members: made, removed, what they read and own
  *   cgroup_topics.c     the topics that are read, as the cluster has them; the assignment
  *   cgroup_reconcile.c  one member's next move towards its target
+ *   cgroup_owned.c      what a member says that it owns
  *   cgroup_heartbeat.c  ConsumerGroupHeartbeat;  cgroup_leave.c  leaving, fencing, timers
  *   cgroup_classic.c    members that speak the classic protocol
  *   cgroup_convert.c    upgrade and downgrade
@@ -16,6 +17,11 @@
 #include "coordinator/group_private.h"
 #include "coordinator/topic_regex.h"
 #include "metadata/metadata_cache.h"
+
+/* What a member says of itself goes into one record, which must fit into a batch of
+ * __consumer_offsets (1 MiB unless set otherwise): who says more is refused before anything has
+ * changed, since a change that cannot be written costs a load of the whole partition. */
+enum { CMEMBER_SAYS_MAX = 900 << 10 };
 
 /* Names in order, each once. Owned, in one block. */
 struct cnames {
@@ -69,17 +75,21 @@ struct cname { /* a name that some members read */
     int place; /* in topics; -1 = no such topic */
 };
 
-struct cowner { /* who owns the partitions of a topic */
+enum { CTOPICS_RACKS_MAX = 8192 /* partitions; of more the racks would make record 4 too large */ };
+
+enum { COWNER_PARTITIONS = 64 };
+struct cowner { /* who owns these partitions of a topic, some of which are owned */
     struct hnode node;
-    struct uuid topic;
-    int32_t *epochs; /* by partition; -1 = free */
-    int n, owned;
+    struct part page;                  /* topic, and partition / COWNER_PARTITIONS */
+    int32_t epochs[COWNER_PARTITIONS]; /* -1 = free */
+    int owned;
 };
 
 struct ctopics {            /* those of the names that exist; in order of name */
     struct assign_topic *v; /* names behind the array */
     int n;
-    struct buf record; /* the same as record 4 has it, racks too */
+    const struct assign_topic **ids; /* in order of id */
+    struct buf record;               /* the same as record 4 has it, racks too */
 };
 
 struct cgroup {
@@ -89,9 +99,10 @@ struct cgroup {
     struct hmap members, instances;
     struct list member_list;
     int classic_n;
-    struct hmap names;   /* of struct cname */
-    struct hmap regexes; /* of struct cregex */
-    struct hmap owners;  /* of struct cowner */
+    struct hmap protocols; /* protocol_counts.h: what the classic ones offer */
+    struct hmap names;     /* of struct cname */
+    struct hmap regexes;   /* of struct cregex */
+    struct hmap owners;    /* of struct cowner */
     struct ctopics topics;
     unsigned long long metadata_seen; /* env's metadata_version at the last look */
     bool refresh;                     /* look at the next heartbeat, whatever the version */
@@ -161,9 +172,10 @@ int cmember_set_names(struct cmember *m, struct cnames *names);
 int cmember_set_regex(struct cmember *m, struct str regex);
 /* Reckons anew what the member reads. 1 = something else than before, 0, -ENOMEM. */
 int cmember_read(struct cmember *m);
-/* Takes the protocols (one block); NULL: it speaks the new protocol. */
-void cmember_set_classic(struct cmember *m, struct member_protocol *protocols, int n,
-                         int32_t session_ms);
+/* Takes the protocols (one block) in any case; NULL: it speaks the new protocol. 0 or -ENOMEM: then
+ * it is as before. */
+int cmember_set_classic(struct cmember *m, struct member_protocol *protocols, int n,
+                        int32_t session_ms);
 /* Takes both sets; m->epoch must be right already. 0 or -ENOMEM: then owners are not right. */
 int cmember_own(struct cmember *m, struct part_set *assigned, struct part_set *revoking);
 /* Epoch of the owner, -1 = free. */
@@ -174,6 +186,8 @@ const struct cname *cgroup_find_name(const struct cgroup *cg, struct str name);
 
 /* ---- cgroup_topics.c ---- */
 void ctopics_free(struct ctopics *t);
+/* NULL: the group knows no such topic. */
+const struct assign_topic *ctopics_find(const struct ctopics *t, struct uuid id);
 /* Looks the names up in the cluster's metadata. 1 = something is different now, 0, -ENOMEM. */
 int cgroup_look_up(struct cgroup *cg);
 /* Must it be done before the next assignment? */
@@ -189,6 +203,25 @@ const struct assignor *cgroup_assignor(const struct cgroup *cg);
 /* One move of m towards its target; `owned`: what it says it has, NULL = nothing said.
  * 1 = moved, 0 = not, -ENOMEM. */
 int cmember_reconcile(struct cmember *m, const struct part_set *owned);
+
+/* ---- cgroup_owned.c ---- */
+/* What a member says that it owns, as far as it is its own: gathered from a list of any length, in
+ * steps that its own partitions bound. */
+struct cowned {
+    const struct cmember *m;
+    struct part_set parts; /* of those assigned to it or to be given up */
+    bool *has;             /* by place among the assigned, then those to be given up */
+    int left;              /* how many more it may name, before it is taken to have them all */
+    bool strange;          /* it named something else, or something twice */
+    int looks;             /* partitions that were looked for */
+};
+/* 0 or -ENOMEM; to be freed in both cases. */
+int cowned_begin(struct cowned *o, const struct cmember *m);
+/* It has these too. false: it has named more than it can own, there is no need to go on. */
+bool cowned_say(struct cowned *o, struct uuid topic, const int32_t *partitions, int32_t n);
+/* All is said: `parts` is right now. 0 or -ENOMEM. */
+int cowned_end(struct cowned *o);
+void cowned_free(struct cowned *o);
 
 /* ---- cgroup_heartbeat.c ---- */
 /* What a join or a heartbeat of either kind has to say, and what becomes of it. */
@@ -222,8 +255,13 @@ void cmember_touch(struct cmember *m);
 void cmember_watch(struct cmember *m);
 void cmember_expect_join(struct cmember *m); /* unless it is expected already */
 void cmember_expect_sync(struct cmember *m);
+void cmember_expect_nothing(struct cmember *m); /* of the two */
 /* Takes the member out: records, epoch, and perhaps the downgrade. */
 void cgroup_remove(struct cgroup *cg, struct cstep *s, struct cmember *m, const char *why);
+/* The same of several in one step: of each its records, and when all are out what follows from it.
+ * was_new: one of them spoke the new protocol. */
+void cgroup_take_out(struct cgroup *cg, struct cstep *s, struct cmember *m, const char *why);
+void cgroup_taken_out(struct cgroup *cg, struct cstep *s, bool was_new);
 /* A static member goes for a while (-2). */
 void cgroup_part(struct cgroup *cg, struct cstep *s, struct cmember *m);
 

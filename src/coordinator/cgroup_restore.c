@@ -204,8 +204,7 @@ restore_classic(struct cmember *m,
         v[i].metadata = (struct bytes){at, metadata.len};
         at = mempcpy(at, metadata.p, (size_t)metadata.len);
     }
-    cmember_set_classic(m, v, (int)n, from->session_timeout_ms);
-    return 0;
+    return cmember_set_classic(m, v, (int)n, from->session_timeout_ms);
 }
 
 static int restore_metadata(struct cmember *m, const struct consumer_group_member_metadata_value *v)

@@ -14,6 +14,7 @@ typedef struct consumer_group_partition_metadata_value_partition_metadata racks_
 void ctopics_free(struct ctopics *t)
 {
     free(t->v);
+    free(t->ids);
     buf_free(&t->record);
     *t = (struct ctopics){0};
 }
@@ -124,10 +125,20 @@ static int fill_topic(const struct metadata_snapshot *md, const struct topic_inf
     return racks ? fill_racks(md, t, a, to) : 0;
 }
 
+static int64_t partitions_n(const struct cgroup *cg, const struct metadata_snapshot *md)
+{
+    int64_t all = 0;
+    hmap_each (n, &cg->names) {
+        const struct topic_info *t = metadata_topic(md, hmap_entry(n, struct cname, node)->name);
+        all += t ? t->partitions_n : 0;
+    }
+    return all;
+}
+
 static int fill_all(const struct cgroup *cg, const struct metadata_snapshot *md, struct arena *a,
                     topics_value *v)
 {
-    bool racks = any_racks(md);
+    bool racks = any_racks(md) && partitions_n(cg, md) <= CTOPICS_RACKS_MAX;
     int rc = 0;
     consumer_group_partition_metadata_value_init(v);
     v->topics.v = consumer_group_partition_metadata_value_topic_new(a, (int32_t)cg->names.n);
@@ -146,6 +157,24 @@ static int order_topics(const void *a, const void *b)
     return str_cmp(((const topic_value *)a)->topic_name, ((const topic_value *)b)->topic_name);
 }
 
+static int by_id(const void *key, const void *topic)
+{
+    return memcmp(((const struct uuid *)key)->b, (*(const struct assign_topic *const *)topic)->id.b,
+                  sizeof(((const struct uuid *)key)->b));
+}
+
+static int order_id(const void *a, const void *b)
+{
+    return by_id(&(*(const struct assign_topic *const *)a)->id, b);
+}
+
+const struct assign_topic *ctopics_find(const struct ctopics *t, struct uuid id)
+{
+    const struct assign_topic **at =
+        t->n > 0 ? bsearch(&id, t->ids, (size_t)t->n, sizeof(*t->ids), by_id) : NULL;
+    return at ? *at : NULL;
+}
+
 /* Names and places of `v` in memory of its own. */
 static int copy_topics(struct ctopics *t, const topics_value *v)
 {
@@ -153,15 +182,19 @@ static int copy_topics(struct ctopics *t, const topics_value *v)
     for (int32_t i = 0; i < v->topics.n; i++)
         bytes += (size_t)v->topics.v[i].topic_name.len;
     t->v = malloc((size_t)v->topics.n * sizeof(*t->v) + bytes + 1);
-    if (!t->v)
+    t->ids = calloc((size_t)v->topics.n + 1, sizeof(*t->ids));
+    if (!t->v || !t->ids)
         return -ENOMEM;
     char *at = (char *)(t->v + v->topics.n);
     for (int32_t i = 0; i < v->topics.n; i++) {
         const topic_value *from = &v->topics.v[i];
+        t->ids[i] = &t->v[i];
         t->v[t->n++] =
             (struct assign_topic){{at, from->topic_name.len}, from->topic_id, from->num_partitions};
         at = mempcpy(at, from->topic_name.p, (size_t)from->topic_name.len);
     }
+    if (t->n > 1)
+        qsort(t->ids, (size_t)t->n, sizeof(*t->ids), order_id);
     return 0;
 }
 

@@ -75,15 +75,6 @@ struct group *group_ref(struct group *g)
     return g;
 }
 
-static void free_protocols(struct group *g)
-{
-    for (struct hnode *n = hmap_first(&g->protocols), *next; n; n = next) {
-        next = hmap_next(&g->protocols, n);
-        free(hmap_entry(n, struct protocol_count, node));
-    }
-    hmap_free(&g->protocols);
-}
-
 static void group_free(struct group *g)
 {
     group_stop_timers(g);
@@ -92,7 +83,7 @@ static void group_free(struct group *g)
     list_each_safe (l, &g->pending_list)
         group_drop_pending(g, list_entry(l, struct pending_member, link));
     cgroup_detach(g);
-    free_protocols(g);
+    protocol_counts_free(&g->protocols);
     hmap_free(&g->members);
     hmap_free(&g->static_members);
     hmap_free(&g->pending);
@@ -208,82 +199,19 @@ int group_set_text(char **at, struct str s)
 
 /* ---- protocols ---- */
 
-static bool is_protocol(const struct hnode *n, const void *key)
+int group_count_protocols(struct group *g, const struct member_profile *p)
 {
-    return str_eq(hmap_entry(n, struct protocol_count, node)->name, *(const struct str *)key);
+    return protocol_counts_add(&g->protocols, p->protocols, p->protocols_n);
 }
 
-static struct protocol_count *find_protocol(const struct group *g, struct str name)
+void group_uncount_protocols(struct group *g, const struct member_profile *p)
 {
-    struct hnode *n = hmap_find(&g->protocols, hash_str(name), is_protocol, &name);
-    return n ? hmap_entry(n, struct protocol_count, node) : NULL;
-}
-
-static struct protocol_count *get_protocol(struct group *g, struct str name)
-{
-    struct protocol_count *p = find_protocol(g, name);
-    if (p)
-        return p;
-    p = calloc(1, sizeof(*p) + (size_t)name.len);
-    if (!p)
-        return NULL;
-    memcpy(p + 1, name.p, (size_t)name.len);
-    p->name = (struct str){(const char *)(p + 1), name.len};
-    if (hmap_put(&g->protocols, &p->node, hash_str(name)) != 0) {
-        free(p);
-        return NULL;
-    }
-    return p;
-}
-
-static void uncount(struct group *g, const struct member_profile *profile, int n)
-{
-    for (int i = 0; i < n; i++) {
-        struct protocol_count *p = find_protocol(g, profile->protocols[i].name);
-        if (p)
-            p->by = profile; /* the first of its duplicates takes it out */
-    }
-    for (int i = 0; i < n; i++) {
-        struct protocol_count *p = find_protocol(g, profile->protocols[i].name);
-        if (!p || p->by != profile)
-            continue;
-        p->by = NULL;
-        if (--p->members == 0) {
-            hmap_remove(&g->protocols, &p->node);
-            free(p);
-        }
-    }
-}
-
-int group_count_protocols(struct group *g, const struct member_profile *profile)
-{
-    int i = 0;
-    for (; i < profile->protocols_n; i++) {
-        struct protocol_count *p = get_protocol(g, profile->protocols[i].name);
-        if (!p)
-            break;
-        if (p->by == profile)
-            continue;
-        p->by = profile;
-        p->members++;
-    }
-    for (int j = 0; j < i; j++) /* a later member may lie at the same address */
-        find_protocol(g, profile->protocols[j].name)->by = NULL;
-    if (i == profile->protocols_n)
-        return 0;
-    uncount(g, profile, i);
-    return -ENOMEM;
-}
-
-void group_uncount_protocols(struct group *g, const struct member_profile *profile)
-{
-    uncount(g, profile, profile->protocols_n);
+    protocol_counts_remove(&g->protocols, p->protocols, p->protocols_n);
 }
 
 static bool offered_by_all(const struct group *g, struct str name)
 {
-    const struct protocol_count *p = find_protocol(g, name);
-    return (size_t)(p ? p->members : 0) == g->members.n;
+    return (size_t)protocol_counts_of(&g->protocols, name) == g->members.n;
 }
 
 bool group_supports(const struct group *g, struct str type,
@@ -303,7 +231,7 @@ static struct protocol_count *first_choice(const struct group *g, const struct m
 {
     for (int i = 0; i < m->own.protocols_n; i++)
         if (offered_by_all(g, m->own.protocols[i].name))
-            return find_protocol(g, m->own.protocols[i].name);
+            return protocol_counts_find(&g->protocols, m->own.protocols[i].name);
     return NULL;
 }
 
@@ -319,7 +247,8 @@ struct str group_select_protocol(struct group *g)
     }
     struct str chosen = STR_NULL;
     for (int i = 0; g->leader && i < g->leader->own.protocols_n && str_is_null(chosen); i++) {
-        const struct protocol_count *p = find_protocol(g, g->leader->own.protocols[i].name);
+        const struct protocol_count *p =
+            protocol_counts_find(&g->protocols, g->leader->own.protocols[i].name);
         if (p && p->votes == most && most > 0)
             chosen = g->leader->own.protocols[i].name;
     }

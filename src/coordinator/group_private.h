@@ -9,13 +9,9 @@
 #define COORDINATOR_GROUP_PRIVATE_H
 
 #include "coordinator/group.h"
+#include "coordinator/protocol_counts.h"
 
 #define GROUP_TAG "GroupCoordinator"
-
-struct member_protocol {
-    struct str name;
-    struct bytes metadata;
-};
 
 /* What a member said of itself in its last JoinGroup. All owned. */
 struct member_profile {
@@ -48,14 +44,6 @@ struct pending_member {
     struct str id; /* behind the struct */
 };
 
-/* A name that some member offers. */
-struct protocol_count {
-    struct hnode node;
-    struct str name;        /* behind the struct */
-    int32_t members, votes; /* votes: while a protocol is chosen */
-    const void *by;         /* the member counted last, to pass over its duplicates */
-};
-
 struct group {
     struct hnode node; /* these two are the shard's */
     struct list link;
@@ -75,7 +63,7 @@ struct group {
     struct member *leader; /* NULL without members */
     struct hmap pending;
     struct list pending_list;
-    struct hmap protocols;
+    struct hmap protocols; /* protocol_counts.h */
     int awaiting_join, awaiting_sync, pending_sync;
 
     struct timer join_timer; /* PreparingRebalance */

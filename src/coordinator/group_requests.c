@@ -15,7 +15,7 @@
 #include "protocol/msg/list_groups.h"
 #include "protocol/msg/sync_group.h"
 
-enum { FIRST_VERSION_LEAVE_MEMBERS = 3 };
+enum { FIRST_VERSION_LEAVE_MEMBERS = 3 /* several, each with an error of its own */ };
 
 /* ---- admission ---- */
 
@@ -156,13 +156,30 @@ static void leave_refuse(struct group_call *c, enum kerr e)
     group_call_end(c);
 }
 
-static enum kerr leave_one(struct group *g, struct str member, struct str instance,
-                           struct str reason)
+/* One member, whose error is the answer's. */
+static enum kerr leave_alone(struct group *g, struct str member)
 {
+    int16_t e = KERR_UNKNOWN_MEMBER_ID;
     if (!g)
-        return KERR_UNKNOWN_MEMBER_ID;
-    return g->consumers ? cgroup_leave(g, member, instance)
-                        : group_leave(g, member, instance, reason);
+        return (enum kerr)e;
+    if (!g->consumers)
+        return group_leave(g, member, STR_NULL, STR_NULL);
+    cgroup_leave(g, &(struct cleaving){member, STR_NULL, &e}, 1);
+    return (enum kerr)e;
+}
+
+static bool leave_together(struct group *g, struct group_call *c)
+{
+    const struct leave_group_request *in = c->in;
+    struct leave_group_response *out = c->out;
+    struct cleaving *v = arena_array(c->arena, struct cleaving, (size_t)in->members.n);
+    if (!v)
+        return false;
+    for (int32_t i = 0; i < in->members.n; i++)
+        v[i] = (struct cleaving){in->members.v[i].member_id, in->members.v[i].group_instance_id,
+                                 &out->members.v[i].error_code};
+    cgroup_leave(g, v, in->members.n);
+    return true;
 }
 
 static void leave_run(struct group_shard *s, struct group_call *c, int32_t partition)
@@ -171,22 +188,25 @@ static void leave_run(struct group_shard *s, struct group_call *c, int32_t parti
     struct leave_group_response *out = c->out;
     struct group *g = group_shard_find(s, in->group_id);
     (void)partition;
-    if (c->version < FIRST_VERSION_LEAVE_MEMBERS) { /* one member, its error is the answer's */
-        leave_refuse(c, leave_one(g, in->member_id, STR_NULL, STR_NULL));
+    if (c->version < FIRST_VERSION_LEAVE_MEMBERS) {
+        leave_refuse(c, leave_alone(g, in->member_id));
         return;
     }
     out->members.v = leave_group_response_member_new(c->arena, in->members.n);
-    if (!out->members.v) {
+    if (!out->members.v || (g && g->consumers && !leave_together(g, c))) {
         group_call_no_memory(c);
         return;
     }
     out->members.n = in->members.n;
     for (int32_t i = 0; i < in->members.n; i++) {
-        struct leave_group_response_member *to = &out->members.v[i];
-        to->member_id = in->members.v[i].member_id;
-        to->group_instance_id = in->members.v[i].group_instance_id;
-        to->error_code =
-            (int16_t)leave_one(g, to->member_id, to->group_instance_id, in->members.v[i].reason);
+        const struct leave_group_request_member *m = &in->members.v[i];
+        out->members.v[i].member_id = m->member_id;
+        out->members.v[i].group_instance_id = m->group_instance_id;
+        if (!g)
+            out->members.v[i].error_code = KERR_UNKNOWN_MEMBER_ID;
+        else if (!g->consumers)
+            out->members.v[i].error_code =
+                (int16_t)group_leave(g, m->member_id, m->group_instance_id, m->reason);
     }
     group_call_end(c);
 }
@@ -339,6 +359,31 @@ static bool passes(const struct str *filter, int32_t n, const char *word)
     return pass;
 }
 
+/* Which groups are asked for. The filters are read once: they may be long, and the groups many. */
+struct list_filter {
+    bool classic, consumer;
+    bool states[GROUP_STATES], cstates[CGROUP_STATES];
+};
+
+static struct list_filter read_filter(const struct list_groups_request *in)
+{
+    struct list_filter f = {.classic = passes(in->types_filter.v, in->types_filter.n, "classic"),
+                            .consumer = passes(in->types_filter.v, in->types_filter.n, "consumer")};
+    for (int i = 0; i < GROUP_STATES; i++)
+        f.states[i] =
+            passes(in->states_filter.v, in->states_filter.n, group_state_name((enum group_state)i));
+    for (int i = 0; i < CGROUP_STATES; i++)
+        f.cstates[i] = passes(in->states_filter.v, in->states_filter.n,
+                              cgroup_state_name((enum cgroup_state)i));
+    return f;
+}
+
+static bool is_asked_for(const struct list_filter *f, const struct group *g)
+{
+    return g->consumers ? f->consumer && f->cstates[cgroup_state(g->consumers)]
+                        : f->classic && f->states[g->state];
+}
+
 /* Room for the shard's groups behind those of the shards before. */
 static bool grow_list(const struct group_shard *s, struct group_call *c)
 {
@@ -365,19 +410,17 @@ static void list_run(struct group_shard *s, struct group_call *c)
         out->error_code = KERR_COORDINATOR_LOAD_IN_PROGRESS;
     if (!grow_list(s, c))
         return;
+    struct list_filter filter = read_filter(in);
     hmap_each (n, &s->groups) {
         const struct group *g = hmap_entry(n, struct group, node);
-        const char *type = g->consumers ? "consumer" : "classic";
-        const char *state = g->consumers ? cgroup_state_name(cgroup_state(g->consumers))
-                                         : group_state_name(g->state);
-        if (!passes(in->types_filter.v, in->types_filter.n, type) ||
-            !passes(in->states_filter.v, in->states_filter.n, state))
+        if (!is_asked_for(&filter, g))
             continue;
         struct list_groups_response_group *to = &out->groups.v[out->groups.n++];
         to->group_id = arena_str(c->arena, g->id);
         to->protocol_type = arena_str(c->arena, group_protocol_type(g));
-        to->group_state = str_of(state);
-        to->group_type = str_of(type);
+        to->group_state = str_of(g->consumers ? cgroup_state_name(cgroup_state(g->consumers))
+                                              : group_state_name(g->state));
+        to->group_type = str_of(g->consumers ? "consumer" : "classic");
     }
 }
 

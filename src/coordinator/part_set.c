@@ -46,9 +46,16 @@ void part_set_sort(struct part_set *s)
     s->n = n;
 }
 
+int part_set_find(const struct part_set *s, const struct part *p)
+{
+    const struct part *at =
+        s->n > 0 ? bsearch(p, s->v, (size_t)s->n, sizeof(*s->v), compare) : NULL;
+    return at ? (int)(at - s->v) : -1;
+}
+
 bool part_set_has(const struct part_set *s, const struct part *p)
 {
-    return s->n > 0 && bsearch(p, s->v, (size_t)s->n, sizeof(*s->v), compare) != NULL;
+    return part_set_find(s, p) >= 0;
 }
 
 bool part_set_equal(const struct part_set *a, const struct part_set *b)

@@ -32,6 +32,7 @@ int part_set_add(struct part_set *s, struct uuid topic, int32_t partition);
 /* Into order, each once. */
 void part_set_sort(struct part_set *s);
 bool part_set_has(const struct part_set *s, const struct part *p);
+int part_set_find(const struct part_set *s, const struct part *p); /* its place, -1 = not there */
 bool part_set_equal(const struct part_set *a, const struct part_set *b);
 /* Have they one in common? */
 bool part_set_meet(const struct part_set *a, const struct part_set *b);

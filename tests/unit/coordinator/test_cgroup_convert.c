@@ -208,7 +208,7 @@ static void an_empty_group_takes_either_protocol(void **state)
                      KERR_INCONSISTENT_GROUP_PROTOCOL);
     BEAT(b, .member = "A", .epoch = -1);
     assert_int_equal(JOIN_CLASSIC("t", "", .member = "X", .version = 3).generation, 3);
-    cgroup_leave(group_shard_find(b->shard, STR_LIT("g")), STR_LIT("X"), STR_NULL);
+    assert_int_equal(leave(b, "g", STR_LIT("X")), KERR_NONE);
     bench_run(b);
     ids[0] = NULL;
     classic_group(1, (const char *const[]){"t0"}, ids);
@@ -360,11 +360,33 @@ static void a_classic_static_member(void **state)
     struct beat_answer r = BEAT(b, .member = "new", .instance = "i");
     assert_int_equal(r.error, KERR_NONE);
     assert_int_equal(cgroup_of(b, "g")->classic_n, 0);
-    assert_int_equal(
-        cgroup_leave(group_shard_find(b->shard, STR_LIT("g")), STR_LIT(""), STR_LIT("i")),
-        KERR_NONE);
+    int16_t error = -1;
+    cgroup_leave(group_shard_find(b->shard, STR_LIT("g")),
+                 &(struct cleaving){STR_LIT(""), STR_LIT("i"), &error}, 1);
+    assert_int_equal(error, KERR_NONE);
     bench_run(b);
     assert_int_equal(cgroup_members_n(cgroup_of(b, "g")), 1);
+}
+
+/* Found by fuzzing: what it must give up is waited for as before. */
+static void one_that_must_give_up_learns_the_new_protocol(void **state)
+{
+    char *ids[1];
+    int32_t g = classic_group(1, (const char *const[]){"t0,t1,t2,t3"}, ids);
+    EXPECT_BEAT(BEAT(b, .member = "N"), g + 1, "");
+    assert_int_equal(JOIN_CLASSIC("t", "t0,t1,t2,t3", .member = ids[0]).error, KERR_NONE);
+    assert_int_equal(cmember_of(b, "g", ids[0])->state, CMEMBER_UNREVOKED);
+    assert_int_equal(BEAT(b, .member = ids[0], .epoch = g).error, KERR_NONE);
+    assert_false(cmember_of(b, "g", ids[0])->classic);
+    for (int i = 0; i < 3; i++) {
+        bench_advance(b, 20000 - (i == 2));
+        assert_int_equal(BEAT(b, .member = ids[0], .epoch = g).error, KERR_NONE);
+        BEAT(b, .member = "N", .epoch = g + 1);
+    }
+    bench_advance(b, 1);
+    assert_null(cmember_of(b, "g", ids[0]));
+    EXPECT_BEAT(BEAT(b, .member = "N", .epoch = g + 1), g + 2, "t0-3");
+    free_ids(ids, 1);
 }
 
 static void joins_that_cannot_be(void **state)
@@ -464,7 +486,8 @@ static void no_downgrade_where_the_policy_says_no(void **state)
 UNIT_MAIN(TEST(an_empty_group_takes_either_protocol), TEST(offsets_alone_take_either_protocol),
           TEST(refused_where_the_policy_says_no), TEST(refused_when_members_cannot_be_read),
           TEST(members_go_over_with_what_they_have), TEST(parked_members_are_told_to_come_again),
-          TEST(a_classic_member_joins), TEST(a_classic_static_member), TEST(joins_that_cannot_be),
+          TEST(a_classic_member_joins), TEST(a_classic_static_member),
+          TEST(one_that_must_give_up_learns_the_new_protocol), TEST(joins_that_cannot_be),
           TEST(who_does_not_sync_or_join_is_fenced),
           TEST(the_last_new_member_leaves_a_classic_group), TEST(the_last_new_member_falls_silent),
           TEST(no_downgrade_where_the_policy_says_no))
