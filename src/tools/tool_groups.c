@@ -34,6 +34,16 @@ void groups_check(kafka_err_t err)
     _exit(tool_finish(1));
 }
 
+void groups_check_of(const char *kind, const char *name, kafka_err_t err)
+{
+    char class[128];
+    if (err == KAFKA_OK)
+        return;
+    printf("\nError: Executing consumer group command failed due to %s: %s '%s': %s\n",
+           tool_java_exception(err, class), kind, name, kafka_err_text(err));
+    _exit(tool_finish(1));
+}
+
 const char *groups_exception(kafka_err_t err, char out[512])
 {
     char class[128];
@@ -61,14 +71,22 @@ bool groups_is_of_consumers(const kafka_group_listing_t *l)
     return !*l->protocol_type || strcmp(l->protocol_type, "consumer") == 0;
 }
 
+void groups_check_list(const kafka_group_list_t *list)
+{
+    char id[24];
+    if (list->errors_n == 0)
+        return;
+    snprintf(id, sizeof id, "%d", (int)list->errors[0].broker);
+    groups_check_of("broker", id, list->errors[0].err);
+}
+
 struct groups_names groups_choose(struct groups *g)
 {
     struct groups_names names = {0};
     if (g->args->all_groups) {
         groups_check(
             kafka_admin_list_groups(g->admin, NULL, 0, NULL, 0, g->timeout_ms, &names.list));
-        if (names.list->errors_n)
-            groups_check(names.list->errors[0].err);
+        groups_check_list(names.list);
     }
     size_t n = names.list ? names.list->n : g->args->group.n;
     names.v = groups_array(n, sizeof *names.v);
@@ -136,12 +154,17 @@ void groups_parts_free(struct groups_parts *p)
     free(p->v);
 }
 
-static void add_whole_topic(struct groups *g, struct groups_parts *p, const char *topic)
+static void add_whole_topic(struct groups *g, struct groups_parts *p, const char *topic,
+                            struct groups_parts *unknown)
 {
     kafka_cluster_info_t *info;
     groups_check(kafka_admin_describe(g->admin, &topic, 1, g->timeout_ms, &info));
-    groups_check(info->topics_n ? info->topics[0].err : KERR_UNKNOWN_TOPIC_OR_PARTITION);
-    for (size_t i = 0; i < info->topics[0].partitions_n; i++)
+    kafka_err_t err = info->topics_n ? info->topics[0].err : KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    if (err == KERR_UNKNOWN_TOPIC_OR_PARTITION && unknown)
+        groups_parts_add(unknown, topic, strlen(topic), -1);
+    else
+        groups_check_of("topic", topic, err);
+    for (size_t i = 0; err == KAFKA_OK && i < info->topics[0].partitions_n; i++)
         groups_parts_add(p, topic, strlen(topic), info->topics[0].partitions[i].partition);
     kafka_cluster_info_free(info);
 }
@@ -165,7 +188,7 @@ static void add_numbers(struct groups *g, struct groups_parts *p, const char *to
     } while (*list++ == ',');
 }
 
-struct groups_parts groups_parts_of_topics(struct groups *g)
+struct groups_parts groups_parts_of_topics(struct groups *g, struct groups_parts *unknown)
 {
     struct groups_parts p = {0};
     for (size_t i = 0; i < g->args->topic.n; i++) {
@@ -173,7 +196,7 @@ struct groups_parts groups_parts_of_topics(struct groups *g)
         if (colon)
             add_numbers(g, &p, topic, (size_t)(colon - topic), colon + 1);
         else
-            add_whole_topic(g, &p, topic);
+            add_whole_topic(g, &p, topic, unknown);
     }
     groups_parts_sort(&p);
     return p;

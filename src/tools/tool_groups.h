@@ -41,6 +41,8 @@ void groups_delete_offsets(struct groups *g);
 void groups_error(struct groups *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The command cannot go on: says so and ends the process with 1, unless err is KAFKA_OK. */
 void groups_check(kafka_err_t err);
+/* The same of one thing among those that a call was about: "topic 'orders'". */
+void groups_check_of(const char *kind, const char *name, kafka_err_t err);
 /* "org.apache...Exception: text" in `out`. */
 const char *groups_exception(kafka_err_t err, char out[512]);
 
@@ -52,18 +54,21 @@ struct groups_names {
 };
 struct groups_names groups_choose(struct groups *g);
 void groups_names_free(struct groups_names *names);
+/* Ends the process when some broker did not tell its groups. */
+void groups_check_list(const kafka_group_list_t *list);
 /* Those that consumers use: not Connect's workers and the like. */
 bool groups_is_of_consumers(const kafka_group_listing_t *l);
 
 int groups_by_partition(const void *a, const void *b); /* kafka_topic_partition_t, for qsort */
 
-/* Partitions named by --topic (`t` or `t:0,1`). Topics that do not exist end the process. Names and
- * rows are owned: groups_parts_free. */
+/* Partitions named by --topic (`t` or `t:0,1`). A topic that does not exist ends the process, or is
+ * added to `unknown`, with partition -1, when that is not NULL. Names and rows are owned:
+ * groups_parts_free. */
 struct groups_parts {
     kafka_topic_partition_t *v;
     size_t n, cap;
 };
-struct groups_parts groups_parts_of_topics(struct groups *g);
+struct groups_parts groups_parts_of_topics(struct groups *g, struct groups_parts *unknown);
 void groups_parts_add(struct groups_parts *p, const char *topic, size_t topic_n, int32_t partition);
 void groups_parts_sort(struct groups_parts *p); /* each once */
 void groups_parts_free(struct groups_parts *p);

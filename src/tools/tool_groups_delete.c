@@ -88,31 +88,65 @@ static void print_title(struct groups *g, const char *group, kafka_err_t err)
     }
 }
 
-static void delete_of(struct groups *g, const char *group, const struct groups_parts *parts)
+/* Rows of the table; those of topics that do not exist have no partition, and were not asked for.
+ */
+struct deletion {
+    const struct groups_parts *parts, *unknown;
+    const kafka_err_t *errs; /* of parts */
+};
+
+static void print_row(const char *topic, int32_t partition, kafka_err_t err)
 {
-    kafka_err_t *errs = groups_array(parts->n, sizeof *errs);
-    kafka_err_t err =
-        kafka_admin_delete_group_offsets(g->admin, group, parts->v, parts->n, g->timeout_ms, errs);
+    char number[16] = "-", status[512] = "Successful";
+    if (partition >= 0)
+        snprintf(number, sizeof number, "%d", (int)partition);
+    if (err != KAFKA_OK)
+        snprintf(status, sizeof status, "Error: :%s", kafka_err_text(err));
+    printf("%-30s %-15s %-15s\n", topic, number, status);
+}
+
+/* Both lists are in order of topic. */
+static void print_rows(const struct deletion *d)
+{
+    size_t i = 0, k = 0;
+    printf("\n%-30s %-15s %-15s\n", "TOPIC", "PARTITION", "STATUS");
+    while (i < d->parts->n || k < d->unknown->n) {
+        bool known =
+            k == d->unknown->n ||
+            (i < d->parts->n && groups_by_partition(&d->parts->v[i], &d->unknown->v[k]) < 0);
+        if (known)
+            print_row(d->parts->v[i].topic, d->parts->v[i].partition, d->errs[i]);
+        else
+            print_row(d->unknown->v[k].topic, -1, KERR_UNKNOWN_TOPIC_OR_PARTITION);
+        i += known;
+        k += !known;
+    }
+}
+
+static void delete_of(struct groups *g, const char *group, const struct groups_parts *parts,
+                      const struct groups_parts *unknown)
+{
+    kafka_err_t *errs = groups_array(parts->n, sizeof *errs), err = KAFKA_OK;
+    if (parts->n)
+        err = kafka_admin_delete_group_offsets(g->admin, group, parts->v, parts->n, g->timeout_ms,
+                                               errs);
     if (err == KAFKA_ERR_TIMED_OUT || err == KAFKA_ERR_ALL_BROKERS_DOWN)
         groups_check(err);
+    if (err == KAFKA_OK && unknown->n)
+        err = KERR_UNKNOWN_TOPIC_OR_PARTITION;
     print_title(g, group, err);
-    printf("\n%-30s %-15s %-15s\n", "TOPIC", "PARTITION", "STATUS");
-    for (size_t i = 0; i < parts->n; i++) {
-        kafka_err_t one = errs[i] != KAFKA_OK ? errs[i] : KAFKA_OK;
-        char status[512] = "Successful";
-        if (one != KAFKA_OK)
-            snprintf(status, sizeof status, "Error: :%s", kafka_err_text(one));
-        printf("%-30s %-15d %-15s\n", parts->v[i].topic, parts->v[i].partition, status);
-    }
+    print_rows(&(struct deletion){parts, unknown, errs});
     free(errs);
 }
 
 void groups_delete_offsets(struct groups *g)
 {
     struct groups_names names = groups_choose(g);
-    struct groups_parts parts = groups_parts_of_topics(g);
+    struct groups_parts unknown = {0}, parts = groups_parts_of_topics(g, &unknown);
+    groups_parts_sort(&unknown);
     for (size_t i = 0; i < names.n; i++)
-        delete_of(g, names.v[i], &parts);
+        delete_of(g, names.v[i], &parts, &unknown);
     groups_parts_free(&parts);
+    groups_parts_free(&unknown);
     groups_names_free(&names);
 }

@@ -281,7 +281,7 @@ void groups_describe(struct groups *g)
     for (size_t i = 0; infos && i < infos->n && tool_output_ok(); i++) {
         const kafka_group_info_t *info = &infos->v[i];
         if (info->err != KERR_GROUP_ID_NOT_FOUND)
-            groups_check(info->err);
+            groups_check_of("group", info->group_id, info->err);
         if (g->args->members)
             describe_members(g, info);
         else if (g->args->state)

@@ -89,7 +89,6 @@ void groups_list(struct groups *g)
     for (size_t i = 0; i < list->n && !g->args->state && !g->args->type; i++)
         if (groups_is_of_consumers(&list->v[i]))
             puts(list->v[i].group_id);
-    if (list->errors_n)
-        groups_check(list->errors[0].err);
+    groups_check_list(list);
     kafka_group_list_free(list);
 }

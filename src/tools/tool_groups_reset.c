@@ -205,7 +205,7 @@ static void choose_parts(struct resetting *x, struct reset *r, const kafka_offse
         return;
     }
     if (!g->args->all_topics) {
-        r->parts = groups_parts_of_topics(g);
+        r->parts = groups_parts_of_topics(g, NULL);
         return;
     }
     for (size_t i = 0; i < committed->n; i++)
@@ -292,7 +292,7 @@ static bool is_idle(struct groups *g, const kafka_group_info_t *info)
 {
     if (info->err == KERR_GROUP_ID_NOT_FOUND)
         return true; /* to be made */
-    groups_check(info->err);
+    groups_check_of("group", info->group_id, info->err);
     if (strcmp(info->state, "Empty") == 0 || strcmp(info->state, "Dead") == 0)
         return true;
     groups_error(g,

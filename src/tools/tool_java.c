@@ -80,6 +80,8 @@ static const char *special(const char *code)
         {"COORDINATOR_LOAD_IN_PROGRESS", "CoordinatorLoadInProgress"},
         {"REQUEST_TIMED_OUT", "Timeout"},
         {"TIMED_OUT", "Timeout"},
+        {"ALL_BROKERS_DOWN", "Timeout"},
+        {"TRANSPORT", "Disconnect"},
         {"UNKNOWN_SERVER_ERROR", "UnknownServer"},
         {"INVALID_CONFIG", "InvalidConfiguration"},
         {"TOPIC_ALREADY_EXISTS", "TopicExists"},

@@ -263,7 +263,8 @@ class GroupsTest(ToolTest):
         self.assertIn("Cannot shift offset for partition %s-0 since there is no current committed offset" % t, r.err)
         r = self.groups("--reset-offsets", "--group", g, "--topic", "missing", "--to-latest", "--execute", status=1)
         self.assertIn("Error: Executing consumer group command failed due to org.apache.kafka.common.errors."
-                      "UnknownTopicOrPartitionException: ", r.text)
+                      "UnknownTopicOrPartitionException: topic 'missing': ", r.text)
+        self.assertNotIn("group", r.text.split("Exception: ")[1])
         r = self.groups("--reset-offsets", "--group", g, "--topic", t + ":7", "--to-latest", "--execute", status=1)
         self.assertIn("Error getting ending offset of topic partition: %s-7" % t, r.err)
         for args, why in [(["--topic", t, "--to-datetime", "yesterday"], "--to-datetime yesterday"),
@@ -304,6 +305,19 @@ class GroupsTest(ToolTest):
         self.assertEqual(self.committed(g, u, 1), [None])
         r = self.groups("--delete-offsets", "--group", "none", "--topic", t, status=1)
         self.assertIn("Error: 'none' does not exist.", r.text)
+        # One that is missing is told in its row; the others are deleted.
+        w, _ = self.topic_of([1], "w")
+        self.commit(g, t, {0: 1})
+        self.commit(g, u, {0: 1})
+        self.commit(g, w, {0: 1})
+        r = self.groups("--delete-offsets", "--group", g, "--topic", u, "--topic", t + "missing", "--topic", t, status=1)
+        self.assertIn("Error: Encounter some partition level error, see the follow-up details:", r.text)
+        rows = [line.split(None, 2) for line in r.lines[-4:]]
+        self.assertEqual([row[:2] for row in rows], [[t, "0"], [t, "1"], [t + "missing", "-"], [u, "0"]])
+        self.assertEqual([row[2].startswith("Error: :") for row in rows], [False, False, True, False])
+        self.assertEqual((self.committed(g, t, 1), self.committed(g, u, 1)), ([None], [None]))
+        r = self.groups("--delete-offsets", "--group", g, "--topic", "missing", status=1)
+        self.assertRegex(r.lines[-1], r"^missing +- +Error: :\S")
         with self.member(g, t, 2):
             r = self.groups("--delete-offsets", "--group", g, "--topic", t, status=1)
             self.assertIn("Error: Encounter some partition level error, see the follow-up details:", r.text)
@@ -339,7 +353,8 @@ class GroupsTest(ToolTest):
     def test_no_broker(self):
         r = run_tool("kafka-consumer-groups", "--bootstrap-server", "127.0.0.1:1", "--list", "--timeout", 300)
         self.assertEqual(r.status, 1)
-        self.assertTrue(re.search(r"Error: Executing consumer group command failed due to \S+Exception: ", r.text), r.text)
+        self.assertRegex(r.text, r"Error: Executing consumer group command failed due to "
+                                 r"org.apache.kafka.common.errors.(Timeout|Disconnect)Exception: ")
 
 
 if __name__ == "__main__":
