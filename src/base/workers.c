@@ -20,6 +20,11 @@ struct workers {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     struct list queue; /* of jobs, by task.link */
+    int queued;
+    int most; /* that may wait before `crowded` is told; 0 = any number */
+    void (*crowded)(void *arg, bool is);
+    void *crowded_arg;
+    bool is_crowded;
     bool ending;
     struct list threads; /* of workers that serve */
     struct list gone;    /* that have ended, or are about to: to be joined */
@@ -50,6 +55,28 @@ static void run_job(struct job *job)
     }
 }
 
+/* The lock is held. */
+static void look_at_crowd(struct workers *w)
+{
+    bool is = w->most > 0 && w->queued >= w->most;
+    if (is == w->is_crowded)
+        return;
+    w->is_crowded = is;
+    w->crowded(w->crowded_arg, is);
+}
+
+void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool is), void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->is_crowded = false;
+    w->most = most;
+    w->crowded = crowded;
+    w->crowded_arg = arg;
+    if (most > 0)
+        look_at_crowd(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *me = arg;
@@ -58,6 +85,8 @@ static void *worker_main(void *arg)
     while (w->n <= w->wanted) {
         struct list *link = list_pop(&w->queue);
         if (link) {
+            w->queued--;
+            look_at_crowd(w);
             pthread_mutex_unlock(&w->lock);
             run_job(job_of(list_entry(link, struct task, link)));
             pthread_mutex_lock(&w->lock);
@@ -172,6 +201,8 @@ void workers_submit(struct workers *w, struct job *job)
     }
     pthread_mutex_lock(&w->lock);
     list_push_back(&w->queue, &job->task.link);
+    w->queued++;
+    look_at_crowd(w);
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
 }

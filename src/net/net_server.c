@@ -91,6 +91,13 @@ int net_server_set_ip_rate(struct net_server *s, const struct in6_addr *ip, doub
     return admission_set_ip_rate(&s->admission, ip, rate);
 }
 
+void net_server_hold(struct net_server *s, bool hold)
+{
+    atomic_store(&s->on_hold, hold);
+    if (!hold)
+        shards_feed(s);
+}
+
 int net_ip_of(const char *host, struct in6_addr *out)
 {
     return sock_resolve(host, out);

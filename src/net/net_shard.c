@@ -2,6 +2,8 @@
  * memory.
  *
  * IDLE    connections stand in order of their last movement, so the one timer is set for the head.
+ * HELD    While the server is held no frame begins: its connection waits on `hungry`, too, with the
+ *         same order of counting and looking.
  * TURNS   a connection can have frames to hand over though its socket is silent: bytes held back
  *         while it was muted, full, or had used up its turn. It is then put in line, and served in
  *         the loop's next round, after the sockets.
@@ -181,29 +183,31 @@ static bool take_inflight(struct net_server *s, uint32_t n)
     return true;
 }
 
+static bool may_begin(struct net_server *s, uint32_t n)
+{
+    return !atomic_load(&s->on_hold) && (s->limits.max_inflight_bytes == 0 || take_inflight(s, n));
+}
+
 bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
 {
     struct net_server *s = sh->server;
-    if (s->limits.max_inflight_bytes == 0 || take_inflight(s, n))
+    if (may_begin(s, n))
         return true;
     atomic_fetch_add(&s->memory_waiters, 1);
-    if (take_inflight(s, n)) {
+    if (may_begin(s, n)) {
         atomic_fetch_sub(&s->memory_waiters, 1);
         return true;
     }
     list_push_back(&sh->hungry, &c->hungry);
-    if (!timer_armed(&sh->starving))
+    /* where there is no limit of memory, none is kept for a frame that does not come */
+    if (s->limits.max_inflight_bytes > 0 && !timer_armed(&sh->starving))
         executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
     return false;
 }
 
-void shard_uncharge(struct net_shard *sh, uint32_t n)
+void shards_feed(struct net_server *s)
 {
-    struct net_server *s = sh->server;
-    if (s->limits.max_inflight_bytes == 0)
-        return;
-    uint64_t left = atomic_fetch_sub(&s->inflight, n) - n;
-    if (left >= s->limits.max_inflight_bytes || atomic_load(&s->memory_waiters) == 0)
+    if (atomic_load(&s->memory_waiters) == 0)
         return;
     for (int i = 0; i < s->shards_n; i++) {
         struct net_shard *other = &s->shards[i];
@@ -212,6 +216,16 @@ void shard_uncharge(struct net_shard *sh, uint32_t n)
         net_server_ref(s);
         executor_post(shard_executor(other), &other->fed);
     }
+}
+
+void shard_uncharge(struct net_shard *sh, uint32_t n)
+{
+    struct net_server *s = sh->server;
+    if (s->limits.max_inflight_bytes == 0)
+        return;
+    uint64_t left = atomic_fetch_sub(&s->inflight, n) - n;
+    if (left < s->limits.max_inflight_bytes)
+        shards_feed(s);
 }
 
 /* All that wait try again; who fails waits again, in the same order. */

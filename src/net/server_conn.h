@@ -7,15 +7,15 @@
  * are given in. While earlier requests wait, later ones of the same connection are read and handed
  * over, up to max_pipelined. PRESSURE  reading stops while the connection has max_pipelined
  * requests whose answers are not on their way, more than max_unsent bytes of answers unsent, while
- * frames in memory over all connections pass max_inflight_bytes (queued.max.request.bytes), or
- * while muted. A client that does not read its answers thus stops being read; the broker's memory
- * does not grow. CLOSE     a bad frame length, an error, the client's end, idleness, or the
- * handler's wish. Requests being worked on stay valid until they are answered; their answers are
- * then dropped. `aborted` tells those who asked. Idle is a connection on which no byte moved for
- *           max_idle_ms and no request waits for its answer; a muted one, and one whose client does
- *           not take its answers, can be idle. While others wait for memory, one whose frame is
- *           announced and does not come is closed much sooner (max_stall_ms).
- * THREADS   everything happens on the connection's reactor. */
+ * frames in memory over all connections pass max_inflight_bytes (queued.max.request.bytes), while
+ * the server is held (net_server_hold), or while muted. A client that does not read its answers
+ * thus stops being read; the broker's memory does not grow. CLOSE     a bad frame length, an error,
+ * the client's end, idleness, or the handler's wish. Requests being worked on stay valid until they
+ * are answered; their answers are then dropped. `aborted` tells those who asked. Idle is a
+ * connection on which no byte moved for max_idle_ms and no request waits for its answer; a muted
+ * one, and one whose client does not take its answers, can be idle. While others wait for memory,
+ * one whose frame is announced and does not come is closed much sooner (max_stall_ms). THREADS
+ * everything happens on the connection's reactor. */
 #ifndef NET_SERVER_CONN_H
 #define NET_SERVER_CONN_H
 
@@ -178,6 +178,9 @@ int net_server_set_admission(struct net_server *s, const struct net_admission *l
  * any
  */
 int net_server_set_ip_rate(struct net_server *s, const struct in6_addr *ip, double rate);
+/* hold: whoever does the handlers' work has too much of it: frames that begin from now on wait, and
+ * their connections are not read; those under way come to their end. !hold: goes on. @thread any */
+void net_server_hold(struct net_server *s, bool hold);
 /* Graceful stop: no new connections, no new requests; requests in work are answered and sent, for
  * at most grace_ms; then all is closed. Once. @blocks @thread any but a reactor */
 void net_server_stop(struct net_server *s, int64_t grace_ms);

@@ -58,6 +58,7 @@ struct net_server {
     atomic_uint_fast64_t next_id;
     atomic_uint_fast64_t inflight; /* bytes of frames */
     atomic_int memory_waiters;     /* connections; see net_shard.c */
+    atomic_bool on_hold;           /* no frame begins; those that would wait with the hungry ones */
     atomic_int accepting;          /* enum accepting */
     struct task accept_resume;     /* posted by whoever made accepting RESUMING */
     atomic_int shedding;           /* enum shedding */
@@ -155,10 +156,12 @@ void shard_shed(struct net_shard *sh);
 void shard_end_listener(struct net_shard *sh, const struct listener *l);
 /* Gives the connection a turn (conn_take_turn) in the loop's next round. */
 void shard_schedule(struct net_shard *sh, struct conn *c);
-/* Counts n bytes of frames; false when the limit is reached: the connection then waits on `hungry`
- * and gets a turn when memory came back. */
+/* Counts n bytes of frames; false when the limit is reached, or the server is held: the connection
+ * then waits on `hungry` and gets a turn when that is over. */
 bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n);
 void shard_uncharge(struct net_shard *sh, uint32_t n);
+/* The hungry ones of all shards try again. @thread any */
+void shards_feed(struct net_server *s);
 /* No more requests; closes what is done, after grace_ms all; then posts the server's `done`.
  * @thread any */
 void shard_stop(struct net_shard *sh);

@@ -79,6 +79,11 @@ struct workers *broker_workers(const struct broker *b)
     return b->workers;
 }
 
+struct turns *broker_warming(const struct broker *b)
+{
+    return b->warming;
+}
+
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b)
 {
     return b->fetch_sessions;

@@ -64,6 +64,7 @@ struct log_manager *broker_logs(const struct broker *b);
 struct store *broker_store(const struct broker *b);
 struct topic_admin *broker_topic_admin(const struct broker *b);
 struct workers *broker_workers(const struct broker *b);
+struct turns *broker_warming(const struct broker *b); /* fetch_warm.c's, on the workers */
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b);
 struct control_queue *broker_control_queue(const struct broker *b);
 struct auto_create *broker_auto_create(const struct broker *b);

@@ -195,12 +195,21 @@ static int make_network(struct broker *b, const struct config *c)
     return rc ? rc : net_server_new(b->reactors, &limits, &b->conn_handler, &b->net);
 }
 
+/* queued.max.requests: what requests left to the workers. Those that merely wait (for records,
+ * members, replicas) are no work, and do not count, as in Kafka. */
+static void on_crowd(void *arg, bool is)
+{
+    net_server_hold(arg, is);
+}
+
 int broker_bind_listeners(struct broker *b, char *err, size_t err_n)
 {
     const struct config *c = dynamic_config_ref(b->dynamic);
     const struct listener_config *failed = NULL;
     pthread_mutex_lock(&b->listeners_lock);
     int rc = make_network(b, c);
+    if (!rc)
+        workers_watch(b->workers, (int)config_int(c, "queued.max.requests"), on_crowd, b->net);
     if (!rc)
         rc = bind_missing(b, c, &failed);
     if (!rc)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/turns.h"
 #include "base/uv_executor.h"
 #include "controller/controller.h"
 #include "controller/topic_admin.h"
@@ -31,6 +32,7 @@ struct broker {
     struct uv_executor *controller_ex;    /* the controller alone */
     struct remote_peers controller_peers; /* on it */
     struct workers *workers;
+    struct turns *warming;
     struct workers *background_workers; /* upkeep's */
     struct dynamic_config *dynamic;     /* settings in force */
     struct control_queue *config_queue; /* what reads and writes settings in the store */
@@ -86,6 +88,12 @@ struct broker {
     void (*on_fatal)(void *arg, const char *why);
     void *on_fatal_arg;
 };
+
+/* How many workers may read cold records ahead, of so many. */
+static inline int broker_warmers(int64_t workers)
+{
+    return workers > 1 ? (int)(workers / 2) : 1;
+}
 
 /* `why` is static text. @thread any */
 void broker_fatal(struct broker *b, const char *why);

@@ -99,6 +99,10 @@ static int start_threads(struct broker *b, char *err, size_t err_n)
         rc = uv_executor_start("controller", &b->controller_ex);
     if (!rc)
         rc = start_pool(b, "worker", "num.io.threads", &b->workers, err, err_n);
+    if (!rc) {
+        b->warming = turns_new(b->workers, broker_warmers(config_int(b->config, "num.io.threads")));
+        rc = b->warming ? 0 : -ENOMEM;
+    }
     if (!rc)
         rc = start_pool(b, "upkeep", "background.threads", &b->background_workers, err, err_n);
     if (!rc)

@@ -32,6 +32,8 @@ static void stop_network(struct broker *b)
     if (net)
         net_server_stop(net, GRACE_MS);
     await_async(b);
+    if (net)
+        workers_watch(b->workers, 0, NULL, NULL);
     net_server_free(net);
     if (b->reactors)
         reactor_pool_stop(b->reactors);
@@ -133,6 +135,7 @@ static void close_data(struct broker *b)
 
 static void free_parts(struct broker *b)
 {
+    turns_free(b->warming);
     finalized_features_free(b->features);
     isr_store_free(b->isr_store);
     upkeep_free(b->upkeep);

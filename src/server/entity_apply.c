@@ -55,8 +55,10 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
         log_manager_each_future(b->logs, configure_log, b);
     }
     rc = broker_listeners_apply(b, now);
-    if (!rc && differs(old, now, "num.io.threads"))
+    if (!rc && differs(old, now, "num.io.threads")) {
         rc = workers_resize(b->workers, (int)config_int(now, "num.io.threads"));
+        turns_set_most(b->warming, broker_warmers(config_int(now, "num.io.threads")));
+    }
     if (differs(old, now, "num.replica.fetchers") && atomic_load(&b->replicas))
         replica_manager_set_fetchers(atomic_load(&b->replicas),
                                      (int)config_int(now, "num.replica.fetchers"));

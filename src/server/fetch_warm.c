@@ -3,13 +3,17 @@
  *
  * The worker makes the same read with its waits, and passes over the bytes; up to what the answer
  * may hold. Nothing is handed over but warm pages, so a log that changes meanwhile does no harm.
- * For a client that has left nothing more is read. */
+ * For a client that has left nothing more is read.
+ *
+ * BOUNDS  clients that lag must not take all the workers, which fsync and serve others, too: half
+ *         of num.io.threads read ahead at once, and one for each connection (base/turns.h). */
 #include <stdatomic.h>
 
+#include "base/turns.h"
 #include "server/fetch_op.h"
 
 struct warm_job {
-    struct job job;
+    struct turn_job turn;
     struct fetch_op *op;
     void (*then)(struct fetch_op *op);
     atomic_bool gone;   /* the client; set by the reactor */
@@ -32,9 +36,9 @@ static void warm_slot(struct warm_job *w, int i, uint32_t *left)
     arena_reset(&w->arena);
 }
 
-static void warm_work(struct job *job)
+static void warm_work(struct turn_job *turn)
 {
-    struct warm_job *w = container_of(job, struct warm_job, job);
+    struct warm_job *w = container_of(turn, struct warm_job, turn);
     uint32_t left = w->op->max_bytes;
     arena_init(&w->arena, 0);
     for (int i = 0; i < w->op->context.wants_n && left > 0 && !atomic_load(&w->gone); i++)
@@ -45,7 +49,7 @@ static void warm_work(struct job *job)
 
 static void warm_done(struct job *job)
 {
-    struct warm_job *w = container_of(job, struct warm_job, job);
+    struct warm_job *w = container_of(job, struct warm_job, turn.job);
     struct request *req = w->op->req;
     struct broker *b = req->broker;
     req->net->aborted = NULL;
@@ -80,9 +84,10 @@ void fetch_read_then(struct fetch_op *op, bool reread, void (*then)(struct fetch
     atomic_init(&w->gone, false);
     op->req->net->user = w;
     op->req->net->aborted = warm_aborted;
-    w->job.work = warm_work;
-    w->job.done = warm_done;
-    w->job.done_on = request_executor(op->req);
+    w->turn.work = warm_work;
+    w->turn.owner = op->req->net->conn;
+    w->turn.job.done = warm_done;
+    w->turn.job.done_on = request_executor(op->req);
     broker_async_begin(op->req->broker);
-    workers_submit(broker_workers(op->req->broker), &w->job);
+    turns_submit(broker_warming(op->req->broker), &w->turn);
 }

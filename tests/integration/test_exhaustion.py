@@ -106,5 +106,38 @@ class Descriptors(unittest.TestCase):
             self.assertEqual(list_offset(self.conn, 5, "t", p, -1)["offset"], 1)
 
 
+class Workers(unittest.TestCase):
+    """queued.max.requests: while so many wait for a worker no further ones are read; all get their answer."""
+
+    def test_few_workers_and_many_requests(self):
+        with harness.Broker(overrides={"queued.max.requests": "1", "num.io.threads": "1", "num.network.threads": "2"}) as b:
+            conns = [kwire.Conn(b.port) for _ in range(20)]
+            create_topic(conns[0], "t", partitions=4, configs={"flush.messages": 1})
+            waiting = kwire.Conn(b.port)  # it only waits, which is no work
+            late = waiting.send("Fetch", 11, **kwire.fetch_request(11, [("t", 3, 0)], max_wait_ms=20000))
+            sent = []
+            for i in range(15):
+                for n, c in enumerate(conns):
+                    if (i + n) % 3:
+                        sent.append((c, "Produce", 8, c.send("Produce", 8, transactional_id=None, acks=-1, timeout_ms=20000, topic_data=[
+                            {"name": "t", "partition_data": [{"index": n % 3, "records": simple_batch(b"x")}]}])))
+                    else:
+                        sent.append((c, "ListOffsets", 5, c.send("ListOffsets", 5, replica_id=-1, isolation_level=0, topics=[
+                            {"name": "t", "partitions": [{"partition_index": n % 3, "current_leader_epoch": -1, "timestamp": 1}]}])))
+            taken = 0
+            for c, api, version, number in sent:
+                answer = c.receive(api, version, number)
+                if api == "Produce":
+                    taken += 1
+                    self.assertEqual(answer["responses"][0]["partition_responses"][0]["error_code"], 0)
+                else:
+                    self.assertEqual(answer["topics"][0]["partitions"][0]["error_code"], 0)
+            self.assertEqual(sum(list_offset(conns[0], 5, "t", p, -1)["offset"] for p in range(3)), taken)
+            produce_one(conns[0], "t", 3, simple_batch(b"x"))
+            self.assertEqual(len(waiting.receive("Fetch", 11, late)["responses"]), 1)
+            for c in conns + [waiting]:
+                c.close()
+
+
 if __name__ == "__main__":
     unittest.main()

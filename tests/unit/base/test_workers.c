@@ -221,6 +221,68 @@ static void the_pool_grows_and_shrinks(void **state)
     assert_int_equal(atomic_load(&counts[0]), 200);
 }
 
+/* ---- too many jobs ---- */
+
+struct told {
+    atomic_int is, calls;
+};
+
+static void note_told(void *arg, bool is)
+{
+    struct told *c = arg;
+    assert_int_equal(atomic_exchange(&c->is, is), !is);
+    atomic_fetch_add(&c->calls, 1);
+}
+
+struct gate {
+    struct job job;
+    sem_t *at, *go;
+};
+
+static void wait_at_gate(struct job *job)
+{
+    struct gate *g = container_of(job, struct gate, job);
+    sem_post(g->at);
+    sem_wait(g->go);
+}
+
+static void who_brings_too_many_is_told(void **state)
+{
+    struct workers *w;
+    struct told crowd = {0};
+    sem_t at, go;
+    struct gate gates[6];
+    sem_init(&at, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(workers_start("worker", 1, &w), 0);
+    workers_watch(w, 3, note_told, &crowd);
+    for (int i = 0; i < 6; i++) {
+        gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+        workers_submit(w, &gates[i].job);
+        if (i == 0)
+            sem_wait(&at); /* taken: it does not wait */
+        assert_int_equal(atomic_load(&crowd.is), i >= 3);
+    }
+    for (int i = 1; i < 6; i++) { /* five wait; another is taken each time */
+        sem_post(&go);
+        sem_wait(&at);
+        assert_int_equal(atomic_load(&crowd.is), 5 - i >= 3);
+    }
+    assert_int_equal(atomic_load(&crowd.calls), 2);
+    sem_post(&go);
+    workers_watch(w, 0, NULL, NULL); /* nobody is told any more */
+    for (int i = 0; i < 6; i++) {
+        gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+        workers_submit(w, &gates[i].job);
+        sem_post(&go);
+    }
+    workers_stop(w);
+    assert_int_equal(atomic_load(&crowd.calls), 2);
+    sem_destroy(&at);
+    sem_destroy(&go);
+}
+
 UNIT_MAIN(unit_test(the_pool_grows_and_shrinks),
           unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
-          unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor))
+          unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor),
+          unit_test(who_brings_too_many_is_told))

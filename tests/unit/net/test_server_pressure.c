@@ -327,6 +327,66 @@ static void a_busy_client_does_not_starve_others(void **state)
     server_end(st);
 }
 
+/* Frames that have begun come to their end; others wait, unread; nobody is forgotten. */
+static void hold_server(int reactors)
+{
+    struct server_test *st = server_new();
+    int fd[20];
+    server_begin(st, reactors);
+    int begun = client_connect(st);
+    client_send(begun, "\0\0\0\005eab", 7);
+    for (int i = 0; i < 20; i++) {
+        fd[i] = client_connect(st);
+        client_round_trip(fd[i], "e"); /* with one reactor, `begun` was read before */
+    }
+    if (reactors > 1)
+        client_send(begun, "cd", 2);
+    if (reactors > 1)
+        client_expect(begun, "eabcd");
+    int before = read_count(st, &st->requests);
+    net_server_hold(st->server, true);
+    for (int i = 0; i < 20; i++)
+        client_send_frame(fd[i], i % 2 ? "ehello" : "n");
+    if (reactors == 1) {
+        client_send(begun, "cd", 2);
+        client_expect(begun, "eabcd");
+        before++;
+    }
+    settle(st);
+    assert_int_equal(read_count(st, &st->requests), before);
+    close(fd[0]);                      /* it is not read: nobody notices yet */
+    net_server_hold(st->server, true); /* again changes nothing */
+    net_server_hold(st->server, false);
+    for (int i = 1; i < 20; i += 2)
+        client_expect(fd[i], "ehello");
+    wait_until(st, st->requests >= before + 19);
+    for (int i = 1; i < 20; i++) {
+        client_round_trip(fd[i], "eon");
+        close(fd[i]);
+    }
+    close(begun);
+    server_end(st);
+}
+
+static void while_held_no_frame_begins(void **state)
+{
+    hold_server(1);
+    hold_server(3);
+}
+
+static void a_server_stops_while_it_is_held(void **state)
+{
+    struct server_test *st = server_new();
+    server_begin(st, 2);
+    int fd = client_connect(st);
+    client_round_trip(fd, "e");
+    net_server_hold(st->server, true);
+    client_send_frame(fd, "e");
+    settle(st);
+    server_end(st);
+    close(fd);
+}
+
 UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(reserved_answers_hold_reading_back),
           unit_test(no_more_requests_in_work_than_allowed),
@@ -335,4 +395,5 @@ UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(slow_drips_cost_nothing),
           unit_test(frames_in_memory_are_limited_over_all_connections),
           unit_test(announced_frames_that_do_not_come_make_room),
-          unit_test(a_busy_client_does_not_starve_others))
+          unit_test(a_busy_client_does_not_starve_others), unit_test(while_held_no_frame_begins),
+          unit_test(a_server_stops_while_it_is_held))

@@ -6,6 +6,7 @@
 #ifndef TESTS_HANDLER_BENCH_H
 #define TESTS_HANDLER_BENCH_H
 
+#include "base/turns.h"
 #include "replica/bench.h"
 #include "server/broker.h"
 #include "server/broker_cluster.h"
@@ -20,6 +21,7 @@ struct broker {
     struct bench bench;
     struct fetch_sessions *sessions;
     struct control_queue *control;
+    struct turns *warming;
     int64_t fetch_max_bytes;
     struct replication_throttle *throttle;
     const char *selector; /* replica.selector.class */
@@ -76,6 +78,11 @@ struct metadata_cache *broker_metadata(const struct broker *b)
 struct workers *broker_workers(const struct broker *b)
 {
     return b->bench.workers;
+}
+
+struct turns *broker_warming(const struct broker *b)
+{
+    return b->warming;
 }
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b)
 {
@@ -213,6 +220,8 @@ static UNUSED void broker_open(struct broker *b)
         replication_throttle_new(1, (struct rate_window){11, 1000}, &b->bench.clock.clock);
     b->quotas = client_quotas_new((struct rate_window){11, 1000});
     assert_int_equal(control_queue_new(b->bench.workers, &b->control), 0);
+    b->warming = turns_new(b->bench.workers, 2);
+    assert_non_null(b->warming);
 }
 
 static UNUSED void broker_close(struct broker *b)
@@ -223,6 +232,7 @@ static UNUSED void broker_close(struct broker *b)
     client_quotas_free(b->quotas);
     replication_throttle_free(b->throttle);
     control_queue_free(b->control);
+    turns_free(b->warming);
     bench_close(&b->bench);
 }
 
