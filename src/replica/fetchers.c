@@ -22,6 +22,7 @@ struct fetchers {
     struct fetchers_options o;
     pthread_mutex_t lock;
     struct list all; /* of source_fetcher; under lock */
+    bool leaving;    /* under lock */
     bool stopped;    /* under lock */
 };
 
@@ -149,7 +150,9 @@ void fetchers_follow(struct fetchers *fs, struct partition *p, int32_t source, s
 {
     pthread_mutex_lock(&fs->lock);
     int number = fetchers_number_of(partition_tp(p), fs->o.per_source);
-    struct source_fetcher *to = fs->stopped ? NULL : find_or_make(fs, source, host, port, number);
+    struct source_fetcher *to = NULL;
+    if (!fs->stopped && (!fs->leaving || p->fetched_by))
+        to = find_or_make(fs, source, host, port, number);
     if (to != p->fetched_by)
         unfollow_locked(p);
     if (to && !p->fetched_by) {
@@ -201,6 +204,13 @@ void fetchers_close_idle(struct fetchers *fs)
         if (s->parts == 0)
             close_locked(s);
     }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void fetchers_leave(struct fetchers *fs)
+{
+    pthread_mutex_lock(&fs->lock);
+    fs->leaving = true;
     pthread_mutex_unlock(&fs->lock);
 }
 

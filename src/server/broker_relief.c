@@ -1,6 +1,7 @@
 /* broker_relief.c - the controlled shutdown of this broker: its part of it, while all else still
  * works. What is asked and when is in relief.c. */
 #include "base/logline.h"
+#include "replica/fetchers.h"
 #include "server/broker_cluster.h"
 #include "server/broker_private.h"
 #include "server/relief.h"
@@ -98,6 +99,7 @@ void broker_seek_relief(struct broker *b)
         return;
     struct leaving l = {.b = b};
     int64_t start = clock_mono_ms(b->clock);
+    fetchers_leave(b->fetchers);
     task_init(&l.task, begin);
     executor_post(uv_executor_ex(b->background), &l.task);
     pthread_mutex_lock(&b->lock);

@@ -99,8 +99,8 @@ class Slot(harness.Broker):
     """A broker's place in the cluster: what runs there is of one kind or the other. What an Apache broker logs is read
     like what kafkad logs, and says the same at its start and its end."""
 
-    def __init__(self, kind, settings, version=VERSION):
-        self.kind, self.version, self.heap = kind, version, 384
+    def __init__(self, kind, zk, settings, version=VERSION):
+        self.kind, self.zk, self.version, self.heap = kind, zk, version, 384
         super().__init__(overrides=settings, start=False)
         self.fixed_port = int(self.overrides["listeners"].rsplit(":", 1)[1])
 
@@ -125,6 +125,15 @@ class Slot(harness.Broker):
         self.process.send_signal(sig)
         self._collect(deadline)
         assert self.has_line(r"\[KafkaServer id=\d+\] shut down completed"), "\n".join(self.lines[-20:])
+
+    def kill(self):
+        """Its session ends with it: the others need not wait, and Apache's broker would not start until then."""
+        if self.process:
+            super().kill()
+            with self.zk.client() as z:
+                found = z.stat("/brokers/ids/%s" % self.overrides["broker.id"])
+            if found:
+                self.zk.expire(found["owner"])
 
     def complaints(self):
         """What an Apache broker of this slot has logged at WARN and above, since the slot was made."""
@@ -155,7 +164,7 @@ class Mixed(cluster.Cluster):
             for (i, kind), port in zip(kinds.items(), zookeeper.free_ports(len(kinds))):
                 own = dict(settings, **{"broker.id": i, "listeners": "PLAINTEXT://127.0.0.1:%d" % port})
                 own.update(each(i) if each else {})
-                self.brokers[i] = Slot(kind, own, version)
+                self.brokers[i] = Slot(kind, self.zk, own, version)
                 self.zk.brokers.append(self.brokers[i])
             if start:
                 self.start_all()

@@ -420,6 +420,23 @@ static void a_leader_or_a_deleted_replica_fetches_no_more(void **state)
     sim_net_close(&net);
 }
 
+/* What it followed it follows on, with a newer epoch, too; what it led it does not. */
+static void a_broker_that_leaves_does_not_follow_those_that_replace_it(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_lead(&net, 1, 2, 0, 0, 7);
+    fetchers_leave(node(2)->b.fetchers);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_lead(&net, 1, 1, 1, 1, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_append(&net, 1, 1, 3);
+    sim_net_advance(&net, 2000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 3);
+    assert_int_equal(sim_net_end(&net, 2, 1), 0);
+    sim_net_close(&net);
+}
+
 /* Told to stop, kept: nothing comes until the next LeaderAndIsr. */
 static void a_stopped_replica_stays_as_it_is(void **state)
 {
@@ -603,6 +620,7 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(a_new_partition_does_not_wait), unit_test(a_broker_that_moved_is_found),
           unit_test(without_an_id_in_the_order_it_goes_by_name),
           unit_test(a_leader_or_a_deleted_replica_fetches_no_more),
+          unit_test(a_broker_that_leaves_does_not_follow_those_that_replace_it),
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_replica_that_comes_back_between_two_requests_is_fetched),
           unit_test(a_held_back_replica_fetches_when_it_may),
