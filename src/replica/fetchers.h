@@ -45,10 +45,10 @@ void fetchers_unfollow(struct fetchers *fs, struct partition *p);
 void fetchers_set_per_source(struct fetchers *fs, int per_source);
 /* Ends those without partitions. @thread any */
 void fetchers_close_idle(struct fetchers *fs);
-/* This broker is leaving: what is fetched goes on, but a partition that is given to another leader in
- * its place is not fetched from there. It would be back in sync at once and the new leader would ask
- * for it in vain (the controller takes nobody in who leaves); an Apache leader whose request was
- * refused holds acks=all back until its next append. @thread any */
+/* This broker is leaving: what is fetched goes on, but a partition that is given to another leader
+ * in its place is not fetched from there. It would be back in sync at once and the new leader would
+ * ask for it in vain (the controller takes nobody in who leaves); an Apache leader whose request
+ * was refused holds acks=all back until its next append. @thread any */
 void fetchers_leave(struct fetchers *fs);
 /* Ends all, for good: nothing is followed from now on. @thread any */
 void fetchers_stop(struct fetchers *fs);
