@@ -3,19 +3,19 @@ kind of broker and the other on the same files."""
 import kwire
 
 
-def partition_facts(k, topic, p, topic_id):
+def partition_facts(k, topic, p, topic_id, old):
     out = {"topic id": topic_id}
     for name, isolation in (("read uncommitted", 0), ("read committed", 1)):
         out[name] = read_all(k, topic, p, isolation)
     for isolation in (0, 1):
-        for t in (-2, -1, -3):
-            a = listed(k, topic, p, t, isolation)
-            out["offset of %d, isolation %d" % (t, isolation)] = a
+        for t in (-2, -1) if old else (-2, -1, -3):
+            out["offset of %d, isolation %d" % (t, isolation)] = listed(k, topic, p, t, isolation)
     # An Apache broker that has compacted a segment to nothing finds none of the later records by their time.
-    stamps = [] if topic == "compacted" else sorted({stamp for stamp in (batch_stamp(raw) for _, _, raw in kwire.entries(out["read uncommitted"]["records"]))})
+    stamps = [] if topic == "compacted" else sorted({batch_stamp(raw) for raw in entries_of(out) if raw[16] == 2} - {-1})
     for t in stamps[::max(1, len(stamps) // 10)]:
         out["offset of time %d" % t] = listed(k, topic, p, t, 0)
-    for epoch in range(4):
+    # Apache's brokers keep no epochs of old formats, but cut logs at their watermark; kafkad knows those it led in.
+    for epoch in () if old else range(4):
         a = k.call("OffsetForLeaderEpoch", 4, replica_id=-1, topics=[
             {"topic": topic, "partitions": [{"partition": p, "current_leader_epoch": -1, "leader_epoch": epoch}]}])
         a = a["topics"][0]["partitions"][0]
@@ -27,11 +27,11 @@ def partition_facts(k, topic, p, topic_id):
 
 
 def batch_stamp(raw):
-    return int.from_bytes(raw[35:43], "big")
+    return int.from_bytes(raw[35:43], "big", signed=True)
 
 
 def listed(k, topic, p, timestamp, isolation):
-    a = k.call("ListOffsets", 7, replica_id=-1, isolation_level=isolation, topics=[
+    a = k.call("ListOffsets", 6 if timestamp != -3 else 7, replica_id=-1, isolation_level=isolation, topics=[
         {"name": topic, "partitions": [{"partition_index": p, "current_leader_epoch": -1, "timestamp": timestamp}]}])
     a = a["topics"][0]["partitions"][0]
     return a["error_code"], a["timestamp"], a["offset"]
@@ -56,6 +56,10 @@ def read_all(k, topic, p, isolation):
         at = last[0] + (int.from_bytes(last[2][23:27], "big") if last[1] == 2 else 0) + 1
 
 
+def entries_of(partition):
+    return [raw for _, _, raw in kwire.entries(partition["read uncommitted"]["records"])]
+
+
 def group_facts(k, group):
     a = k.call("OffsetFetch", 7, group_id=group, topics=None, require_stable=False)
     out = {"offsets": sorted((t["name"], p["partition_index"], p["committed_offset"], p["metadata"])
@@ -67,14 +71,15 @@ def group_facts(k, group):
     return out
 
 
-def of(port, groups=()):
-    """{"topic-partition": facts, "group x": facts} of a broker that leads all."""
+def of(port, groups=(), old=False):
+    """{"topic-partition": facts, "group x": facts} of a broker that leads all. old: what one of 2.8 can tell, of messages of
+    old formats"""
     with kwire.Conn(port) as k:
         out = {}
-        for t in k.call("Metadata", 12, topics=None)["topics"]:
+        for t in k.call("Metadata", 10, topics=None)["topics"]:
             for p in t["partitions"]:
                 name = "%s-%d" % (t["name"], p["partition_index"])
-                out[name] = partition_facts(k, t["name"], p["partition_index"], t["topic_id"])
+                out[name] = partition_facts(k, t["name"], p["partition_index"], t["topic_id"], old)
         for g in groups:
             out["group " + g] = group_facts(k, g)
         return out

@@ -18,10 +18,10 @@ def dirs_of(broker):
 
 
 class Folders(unittest.TestCase):
-    def start(self):
-        c = apache.Mixed({1: "apache"}, each=lambda i: {}, start=False, overrides={
-            "file.delete.delay.ms": 1000, "log.segment.delete.delay.ms": 1000, "log.cleaner.min.cleanable.ratio": "0.01",
-            "log.initial.task.delay.ms": 500})
+    def start(self, version=apache.VERSION, **more):
+        overrides = {"log.initial.task.delay.ms": 500, "log.cleaner.min.cleanable.ratio": "0.01"}
+        overrides.update(more)
+        c = apache.Mixed({1: "apache"}, start=False, overrides=overrides, version=version)
         b = c.brokers[1]
         b.overrides["log.dirs"] = ",".join(os.path.join(b.folder, n) for n in ("one", "two"))
         c.start_all()
@@ -88,6 +88,117 @@ class Folders(unittest.TestCase):
                 self.assertEqual(self.send(c, pid, sequence), sequence)
                 if kind == "apache":
                     apache.run_tool("Fill", b.address, "finish")
+
+
+    def test_after_a_kill_with_a_torn_end(self):
+        with self.start() as c:
+            b = c.brokers[1]
+            self.topics(c)
+            apache.run_tool("Fill", b.address, "fill")
+            for kind in ("kafkad", "apache"):
+                before = self.facts(c)
+                b.kill()
+                self.tear(b)
+                c.switch(1, kind)
+                self.same(c, before, "as %s sees it after a kill" % kind)
+            apache.run_tool("Fill", b.address, "finish")
+
+    def tear(self, b):
+        """Half a batch at the end of each partition that has records."""
+        for path in self.folders(b, ""):
+            last = max(n for n in os.listdir(path) if n.endswith(".log"))
+            with open(os.path.join(path, last), "r+b") as f:
+                data = f.read()
+                if data:
+                    first = next(kwire.entries(data))[2]
+                    f.write(first[:-1])
+
+    def folders(self, b, start, end=""):
+        return sorted(os.path.join(d, n) for d in dirs_of(b) for n in os.listdir(d)
+                      if n.startswith(start) and n.endswith(end) and os.path.isdir(os.path.join(d, n)))
+
+    def test_folders_that_were_to_go(self):
+        with self.start() as c:
+            b = c.brokers[1]
+            for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
+                c.switch(1, kind)
+                name = "goes-" + kind
+                c.create_topic(name, replication=1, configs={"file.delete.delay.ms": 3600000})
+                with c.conn() as k:
+                    kwire.produce_one(k, name, 0, kwire.simple_batch(b"x"))
+                    k.call("DeleteTopics", 5, topic_names=[name], timeout_ms=30000)
+                until("it is to go", lambda name=name: self.folders(b, name, "-delete"))
+                b.stop()
+                b.overrides["log.segment.delete.delay.ms"] = 1000
+                c.switch(1, other)
+                until("it has gone", lambda name=name: not self.folders(b, name), 60)
+                del b.overrides["log.segment.delete.delay.ms"]
+
+    def test_a_move_between_log_dirs_goes_on(self):
+        with self.start() as c:
+            b = c.brokers[1]
+            for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
+                c.switch(1, kind)
+                name = "moves-" + kind
+                c.create_topic(name, replication=1)
+                with c.conn() as k:
+                    for n in range(12):
+                        kwire.produce_one(k, name, 0, kwire.simple_batch(b"%d" % n + b"x" * 500000))
+                self.throttle(c, b"1")
+                here = os.path.dirname(self.folders(b, name)[0])
+                there = next(d for d in dirs_of(b) if d != here)
+                with c.conn() as k:
+                    a = k.call("AlterReplicaLogDirs", 1, dirs=[{"path": there, "topics": [{"name": name, "partitions": [0]}]}])
+                self.assertEqual(a["results"][0]["partitions"][0]["error_code"], 0)
+                until("it is under way", lambda name=name: self.folders(b, name, "-future"))
+                before = self.facts(c)
+                b.stop()
+                self.assertTrue(self.folders(b, name, "-future"))
+                self.throttle(c, None)
+                c.switch(1, other)
+                until("it is done", lambda name=name, there=there: [
+                    f for f in self.folders(b, name) if not f.endswith("-delete")] == [os.path.join(there, name + "-0")], 60)
+                self.same(c, before, "as %s moved it" % other)
+
+    def throttle(self, c, rate):
+        name = "replica.alter.log.dirs.io.max.bytes.per.second"
+        with c.zk.client() as z:
+            config = b'{"version":1,"config":{"%s":"%s"}}' % (name.encode(), rate) if rate else b'{"version":1,"config":{}}'
+            if z.stat("/config/brokers/1"):
+                z.set("/config/brokers/1", config)
+            else:
+                z.create("/config/brokers/1", config)
+            z.create("/config/changes/config_change_", b'{"version":2,"entity_path":"brokers/1"}', flags=2)
+        b = c.brokers[1]
+        if not b.process:
+            return
+
+        def seen():
+            with c.conn() as k:
+                a = k.call("DescribeConfigs", 2, include_synonyms=False, resources=[
+                    {"resource_type": 4, "resource_name": "1", "configuration_keys": [name]}])["results"][0]
+            return any(x["value"] == rate.decode() for x in a["configs"])
+        until("the rate is set", seen)
+
+    def test_message_formats_of_old(self):
+        with self.start(version=apache.OLD_VERSION, **{"inter.broker.protocol.version": "2.3"}) as c:
+            b = c.brokers[1]
+            for form in ("0.9.0", "0.10.2"):
+                for codec in ("none", "gzip", "snappy", "lz4"):
+                    name = "format-%s-%s" % (form, codec)
+                    c.create_topic(name, replication=1, configs={"message.format.version": form, "segment.bytes": 20000})
+            apache.run_tool("Fill", b.address, "old", version=apache.OLD_VERSION)
+            for kind in ("kafkad", "apache", "kafkad"):
+                before = facts.of(b.port, old=True)
+                self.assertLessEqual({0, 1}, {raw[16] for name in before for raw in facts.entries_of(before[name])})
+                c.switch(1, kind)
+                found = facts.differences(before, facts.of(b.port, old=True))
+                self.assertEqual(found, [])
+                self.trusted(b)
+                with c.conn() as k:
+                    for form in ("0.9.0", "0.10.2"):
+                        kwire.produce_one(k, "format-%s-none" % form, 0, kwire.message(0, b"k", b"v", magic=0 if "9" in form else 1,
+                                                                                       timestamp=1000), version=2)
 
 
 if __name__ == "__main__":

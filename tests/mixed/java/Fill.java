@@ -12,7 +12,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /** What Apache's clients write and only they can: every codec, keys over and over, transactions of every fate, offsets in
- *  and outside transactions. "Fill BROKER fill" leaves transactions open; "Fill BROKER finish" ends them. */
+ *  and outside transactions. "Fill BROKER fill" leaves transactions open; "Fill BROKER finish" ends them; "Fill BROKER old" writes to topics of old formats. */
 public final class Fill {
     private static String broker;
 
@@ -102,6 +102,22 @@ public final class Fill {
         }
     }
 
+    /** Without headers and idempotence: for topics whose message format is an old one. */
+    private static void old() {
+        for (String codec : List.of("none", "gzip", "snappy", "lz4")) {
+            Properties p = new Properties();
+            p.put("bootstrap.servers", broker);
+            p.put("compression.type", codec);
+            p.put("batch.size", "4000");
+            p.put("linger.ms", "5");
+            try (KafkaProducer<String, String> producer = new KafkaProducer<>(p, new StringSerializer(), new StringSerializer())) {
+                for (String form : List.of("0.9.0", "0.10.2"))
+                    for (int i = 0; i < 300; i++)
+                        producer.send(new ProducerRecord<>("format-" + form + "-" + codec, 0, "k" + i, "v" + "x".repeat(i % 200)));
+            }
+        }
+    }
+
     private static void finish() {
         KafkaProducer<String, String> b = producer("none", "b");
         b.initTransactions(); // ends the open one
@@ -115,6 +131,8 @@ public final class Fill {
         broker = args[0];
         if (args[1].equals("fill"))
             fill();
+        else if (args[1].equals("old"))
+            old();
         else
             finish();
         System.out.println("filled");
