@@ -192,6 +192,18 @@ class Mixed(cluster.Cluster):
         b.kind = kind
         b.start()
         self.wait_brokers()
+        self.wait_leaders()
+
+    def wait_leaders(self):
+        """All brokers know a leader of each partition that there is."""
+        with self.zk.client() as z:
+            names = z.children("/brokers/topics")
+
+        def led(i):
+            topics = self.metadata(i, names)["topics"]
+            return all(t["partitions"] and all(p["leader_id"] >= 0 for p in t["partitions"]) for t in topics)
+        for i in self.running():
+            harness.until("broker %d knows leaders" % i, lambda i=i: led(i), 60)
 
     def ids(self, kind):
         return [i for i in self.running() if self.brokers[i].kind == kind]
