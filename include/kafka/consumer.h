@@ -135,6 +135,9 @@ typedef struct {
 typedef struct {
     const char *name;
     int32_t partitions;
+    /* racks[partition]: those of its replicas' brokers, sorted, each once, NULL at the end. NULL
+     * when no broker of the cluster tells one. */
+    const char *const *const *racks;
 } kafka_topic_size_t;
 
 typedef struct kafka_assignment kafka_assignment_t; /* being made */

@@ -44,6 +44,13 @@ const kafka_assignor_t *assignor_built_in(const char *name);
 void assignor_sort_members(kafka_group_member_t *members, size_t n);
 bool assignor_is_subscribed(const kafka_group_member_t *m, const char *topic);
 
+/* Do racks decide (KIP-881)? Yes when some member (of those subscribed) sits in a rack that has
+ * replicas of these topics, and not every partition has replicas in all the same racks. */
+bool assignor_racks_matter(const kafka_group_member_t *members, size_t members_n,
+                           const kafka_topic_size_t *topics, size_t topics_n);
+/* Has the partition a replica in the rack? */
+bool assignor_rack_has(const kafka_topic_size_t *topic, int32_t partition, const char *rack);
+
 /* ---- the built-in ones; see kafka_assignor_t.assign ---- */
 kafka_err_t assign_range(const kafka_group_member_t *members, size_t members_n,
                          const kafka_topic_size_t *topics, size_t topics_n, kafka_assignment_t *out,

@@ -150,12 +150,45 @@ static bool read_claims(struct sticky *s, int member, bool cooperative)
 static bool begin(struct sticky *s, bool cooperative)
 {
     s->newest = -1;
+    s->racks =
+        assignor_racks_matter(s->given, (size_t)s->members_n, s->topics, (size_t)s->topics_n);
     if (!order_members(s) || !note_subscriptions(s) || !number_partitions(s))
         return false;
     for (int m = 0; m < s->members_n; m++)
         if (!read_claims(s, m, cooperative))
             return false;
     return true;
+}
+
+/* ---- racks ---- */
+
+bool sticky_is_near(const struct sticky *s, int member, int part)
+{
+    const char *rack = s->given[s->order[member]].rack;
+    return rack &&
+           assignor_rack_has(&s->topics[s->topic_of[part]], sticky_partition(s, part), rack);
+}
+
+int sticky_count_near(const struct sticky *s, int part)
+{
+    int n = 0;
+    for (int m = 0; m < s->members_n; m++)
+        n += sticky_wants(s, m, s->topic_of[part]) && sticky_is_near(s, m, part);
+    return n;
+}
+
+bool sticky_is_misplaced(const struct sticky *s, int member, int part)
+{
+    return s->racks && s->given[s->order[member]].rack && !sticky_is_near(s, member, part) &&
+           sticky_count_near(s, part) > 0;
+}
+
+int *sticky_filled(struct sticky *s, int n, int value)
+{
+    int *v = arena_array(&s->mem, int, (size_t)n);
+    for (int i = 0; v && i < n; i++)
+        v[i] = value;
+    return v;
 }
 
 /* ---- result ---- */

@@ -32,6 +32,7 @@ struct sticky {
     bool *doubly;          /* two of one generation claimed it */
     int *result;           /* member, -1: nobody */
     bool *transferred;     /* equal: changes hands */
+    bool racks;            /* they decide (KIP-881) */
     struct arena mem;
 };
 
@@ -43,6 +44,17 @@ static inline int sticky_partition(const struct sticky *s, int part)
 {
     return part - s->first[s->topic_of[part]];
 }
+
+/* Has the partition a replica in the member's rack? */
+bool sticky_is_near(const struct sticky *s, int member, int part);
+/* Members near to it that want it. */
+int sticky_count_near(const struct sticky *s, int part);
+/* Racks decide, the member is not near to the partition, and some other is: then the member does
+ * not keep it. (Apache Kafka takes it away also where nobody is near; then such partitions wander
+ * between members at each rebalance, to no end.) */
+bool sticky_is_misplaced(const struct sticky *s, int member, int part);
+/* n numbers, all `value`; NULL without memory. */
+int *sticky_filled(struct sticky *s, int n, int value);
 
 /* Fills result and transferred. false without memory. */
 bool sticky_equal(struct sticky *s);

@@ -18,14 +18,6 @@ struct uneven {
     bool must_revoke; /* some claim is on a topic not wanted any more */
 };
 
-static int *filled(struct sticky *s, int n, int value)
-{
-    int *v = arena_array(&s->mem, int, (size_t)n);
-    for (int i = 0; v && i < n; i++)
-        v[i] = value;
-    return v;
-}
-
 static int sorted_cmp(const void *a, const void *b, void *arg)
 {
     const struct sticky *s = arg;
@@ -38,12 +30,12 @@ static bool begin(struct uneven *u)
 {
     struct sticky *s = u->s;
     u->cur = s->result;
-    u->count = filled(s, s->members_n, 0);
-    u->could = filled(s, s->members_n, 0);
+    u->count = sticky_filled(s, s->members_n, 0);
+    u->could = sticky_filled(s, s->members_n, 0);
     u->aside = arena_array(&s->mem, bool, (size_t)s->members_n);
-    u->prev = filled(s, s->parts_n, -1);
-    u->moved_from = filled(s, s->parts_n, -1);
-    u->sorted = filled(s, s->parts_n, 0);
+    u->prev = sticky_filled(s, s->parts_n, -1);
+    u->moved_from = sticky_filled(s, s->parts_n, -1);
+    u->sorted = sticky_filled(s, s->parts_n, 0);
     if (!u->count || !u->could || !u->aside || !u->prev || !u->moved_from || !u->sorted)
         return false;
     for (int p = 0; p < s->parts_n; p++)
@@ -59,7 +51,7 @@ static bool begin(struct uneven *u)
 static void take_claims(struct uneven *u)
 {
     struct sticky *s = u->s;
-    int32_t *prev_generation = filled(s, s->parts_n, INT32_MIN);
+    int32_t *prev_generation = sticky_filled(s, s->parts_n, INT32_MIN);
     for (int i = 0; i < s->claims_n; i++) {
         const struct sticky_claim *c = &s->claims[i];
         if (prev_generation && c->generation < s->newest &&
@@ -69,7 +61,8 @@ static void take_claims(struct uneven *u)
         }
         if (s->owner[c->part] != c->member)
             continue;
-        if (sticky_wants(s, c->member, s->topic_of[c->part])) {
+        if (sticky_wants(s, c->member, s->topic_of[c->part]) &&
+            !sticky_is_misplaced(s, c->member, c->part)) {
             u->cur[c->part] = c->member;
             u->count[c->member]++;
         } else {
@@ -83,28 +76,68 @@ static void take_claims(struct uneven *u)
 }
 
 /* The least loaded subscriber that takes part; -1. */
-static int least_loaded(const struct uneven *u, int topic)
+static int least_loaded(const struct uneven *u, int p, bool near_only)
 {
-    int best = -1;
+    int best = -1, topic = u->s->topic_of[p];
     for (int m = 0; m < u->s->members_n; m++)
         if (!u->aside[m] && sticky_wants(u->s, m, topic) &&
-            (best < 0 || u->count[m] < u->count[best]))
+            (best < 0 || u->count[m] < u->count[best]) &&
+            (!near_only || sticky_is_near(u->s, m, p)))
             best = m;
     return best;
 }
 
-/* Returns how many, in `free_parts`, in order. */
+/* The least loaded one, but rather the one that had to give it up for its rack, if equally so. */
+static int place_for(const struct uneven *u, int p)
+{
+    int best = least_loaded(u, p, false), had = u->s->owner[p];
+    bool may = u->s->racks && had >= 0 && sticky_wants(u->s, had, u->s->topic_of[p]);
+    return may && u->count[had] == u->count[best] ? had : best;
+}
+
+static void take(struct uneven *u, int p, int member)
+{
+    u->cur[p] = member;
+    u->count[member]++;
+}
+
+struct near_part {
+    int part, members, place;
+};
+
+static int near_cmp(const void *a, const void *b)
+{
+    const struct near_part *x = a, *y = b;
+    return x->members != y->members ? x->members - y->members : x->place - y->place;
+}
+
+/* Racks decide: what has members near to it goes to them, few of these first. */
+static bool assign_near(struct uneven *u, const int *free_parts, int n)
+{
+    struct near_part *parts = arena_array(&u->s->mem, struct near_part, (size_t)n);
+    if (!parts)
+        return false;
+    for (int i = 0; i < n; i++)
+        parts[i] = (struct near_part){free_parts[i], sticky_count_near(u->s, free_parts[i]), i};
+    qsort(parts, (size_t)n, sizeof *parts, near_cmp);
+    for (int i = 0; i < n; i++)
+        if (parts[i].members > 0)
+            take(u, parts[i].part, least_loaded(u, parts[i].part, true));
+    return true;
+}
+
+/* Returns how many, in `free_parts`, in order; -1 without memory. */
 static int assign_free(struct uneven *u, int *free_parts)
 {
     int n = 0;
-    for (int i = 0; i < u->sorted_n; i++) {
-        int p = u->sorted[i];
-        if (u->cur[p] >= 0)
-            continue;
-        free_parts[n++] = p;
-        u->cur[p] = least_loaded(u, u->s->topic_of[p]);
-        u->count[u->cur[p]]++;
-    }
+    for (int i = 0; i < u->sorted_n; i++)
+        if (u->cur[u->sorted[i]] < 0)
+            free_parts[n++] = u->sorted[i];
+    if (u->s->racks && !assign_near(u, free_parts, n))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (u->cur[free_parts[i]] < 0)
+            take(u, free_parts[i], place_for(u, free_parts[i]));
     return n;
 }
 
@@ -184,8 +217,12 @@ static int better_place(const struct uneven *u, int p)
         return -1;
     if (prev >= 0 && !u->aside[prev] && u->count[owner] >= u->count[prev] + 2)
         return prev;
-    int least = least_loaded(u, u->s->topic_of[p]);
-    return least >= 0 && u->count[owner] >= u->count[least] + 2 ? least : -1;
+    for (int near = u->s->racks && sticky_is_near(u->s, owner, p); near >= 0; near--) {
+        int least = least_loaded(u, p, near);
+        if (least >= 0 && u->count[owner] >= u->count[least] + 2)
+            return least;
+    }
+    return -1;
 }
 
 static bool reassign(struct uneven *u, const int *parts, int n)
@@ -217,13 +254,52 @@ static int64_t unfairness(const struct uneven *u, const int *count)
     return sum;
 }
 
+/* ---- racks: no move without gain ---- */
+
+struct worth {
+    int near;
+    int64_t unfair;
+};
+
+static bool judge(struct uneven *u, const int *owner, struct worth *w)
+{
+    const struct sticky *s = u->s;
+    int *count = sticky_filled(u->s, s->members_n, 0);
+    if (!count)
+        return false;
+    *w = (struct worth){0, 0};
+    for (int p = 0; p < s->parts_n; p++) {
+        count[owner[p]]++;
+        w->near += sticky_is_near(s, owner[p], p);
+    }
+    memset(u->aside, 0, (size_t)s->members_n * sizeof *u->aside);
+    w->unfair = unfairness(u, count);
+    return true;
+}
+
+/* Members that gave partitions up for their racks' sake may only have exchanged them: then all
+ * stays, else they would at each rebalance. */
+static bool stay_unless_better(struct uneven *u)
+{
+    const struct sticky *s = u->s;
+    struct worth had, made;
+    for (int p = 0; p < s->parts_n; p++)
+        if (s->owner[p] < 0 || !sticky_wants(s, s->owner[p], s->topic_of[p]))
+            return true; /* somebody has to move */
+    if (!judge(u, s->owner, &had) || !judge(u, u->cur, &made))
+        return false;
+    if (made.near <= had.near && made.unfair >= had.unfair)
+        memcpy(u->cur, s->owner, (size_t)s->parts_n * sizeof *u->cur);
+    return true;
+}
+
 bool sticky_uneven(struct sticky *s)
 {
     struct uneven u = {.s = s};
     if (!begin(&u))
         return false;
-    int *free_parts = filled(s, s->parts_n, 0), *was = filled(s, s->parts_n, -1),
-        *was_count = filled(s, s->members_n, 0);
+    int *free_parts = sticky_filled(s, s->parts_n, 0), *was = sticky_filled(s, s->parts_n, -1),
+        *was_count = sticky_filled(s, s->members_n, 0);
     if (!free_parts || !was || !was_count)
         return false;
     take_claims(&u);
@@ -231,6 +307,8 @@ bool sticky_uneven(struct sticky *s)
     for (int m = 0; m < s->members_n; m++)
         fresh &= u.count[m] == 0;
     int free_n = assign_free(&u, free_parts);
+    if (free_n < 0)
+        return false;
     set_aside(&u);
     memcpy(was, u.cur, (size_t)s->parts_n * sizeof *was);
     memcpy(was_count, u.count, (size_t)s->members_n * sizeof *was_count);
@@ -239,5 +317,5 @@ bool sticky_uneven(struct sticky *s)
     bool moved = reassign(&u, u.sorted, u.sorted_n);
     if (!fresh && moved && unfairness(&u, u.count) >= unfairness(&u, was_count))
         memcpy(u.cur, was, (size_t)s->parts_n * sizeof *was);
-    return true;
+    return !s->racks || stay_unless_better(&u);
 }

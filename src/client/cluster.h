@@ -7,6 +7,7 @@
 #ifndef CLIENT_CLUSTER_H
 #define CLIENT_CLUSTER_H
 
+#include "base/arena.h"
 #include "base/executor.h"
 #include "client/client_conf.h"
 #include "net/peer.h"
@@ -49,6 +50,13 @@ int32_t cluster_partition_count(struct cluster *c, const char *topic, int32_t *a
 /* The same at once: -2 when no broker has told of the topic yet, -1 when there is none. @thread any
  */
 int32_t cluster_topic_size(struct cluster *c, const char *topic);
+/* A number that changes with the racks of the topic's replicas; 0 when it or its racks are not
+ * known. Consumers only. @thread any */
+uint64_t cluster_racks_hash(struct cluster *c, const char *topic);
+/* The racks of `partitions` partitions, as in kafka_topic_size_t, in the arena's memory; NULL when
+ * they are not known, or the topic has not that many. Consumers only. @thread any */
+const char *const *const *cluster_racks(struct cluster *c, const char *topic, int32_t partitions,
+                                        struct arena *a);
 /* Topic ids. false when not known. `name` takes 256 bytes. @thread any */
 bool cluster_topic_id(struct cluster *c, const char *topic, struct uuid *id);
 bool cluster_topic_name(struct cluster *c, struct uuid id, char *name);

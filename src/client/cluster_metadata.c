@@ -46,6 +46,14 @@ static void on_refresh_timer(struct timer *t)
     refresh_now(container_of(t, struct cluster, refresh_timer));
 }
 
+static void free_topic(struct topic_meta *t)
+{
+    topic_racks_free(t->racks);
+    free(t->name);
+    free(t->partitions);
+    free(t);
+}
+
 void cluster_metadata_init(struct cluster *c)
 {
     pthread_mutex_init(&c->lock, NULL);
@@ -60,10 +68,7 @@ void cluster_metadata_free(struct cluster *c)
 {
     for (struct hnode *n = hmap_first(&c->topics), *next; n; n = next) {
         next = hmap_next(&c->topics, n);
-        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
-        free(t->name);
-        free(t->partitions);
-        free(t);
+        free_topic(container_of(n, struct topic_meta, hnode));
     }
     hmap_free(&c->topics);
     pthread_cond_destroy(&c->changed);
@@ -131,9 +136,7 @@ void cluster_unfollow_topic(struct cluster *c, const char *topic)
     struct topic_meta *t = find_topic(c, topic);
     if (t && t->waiters == 0) {
         hmap_remove(&c->topics, &t->hnode);
-        free(t->name);
-        free(t->partitions);
-        free(t);
+        free_topic(t);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -249,6 +252,26 @@ int32_t cluster_topic_size(struct cluster *c, const char *topic)
     return n;
 }
 
+uint64_t cluster_racks_hash(struct cluster *c, const char *topic)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    uint64_t hash = t && t->err == KAFKA_OK && t->racks ? t->racks->hash : 0;
+    pthread_mutex_unlock(&c->lock);
+    return hash;
+}
+
+const char *const *const *cluster_racks(struct cluster *c, const char *topic, int32_t partitions,
+                                        struct arena *a)
+{
+    pthread_mutex_lock(&c->lock);
+    struct topic_meta *t = find_topic(c, topic);
+    bool known = t && t->err == KAFKA_OK && t->racks && t->racks->partitions == partitions;
+    const char *const *const *racks = known ? topic_racks_copy(t->racks, a) : NULL;
+    pthread_mutex_unlock(&c->lock);
+    return racks;
+}
+
 bool cluster_topic_id(struct cluster *c, const char *topic, struct uuid *id)
 {
     pthread_mutex_lock(&c->lock);
@@ -321,7 +344,8 @@ static bool is_broker(const struct metadata_response *m, int32_t id)
     return false;
 }
 
-static bool take_partitions(struct topic_meta *t, const struct metadata_response *m,
+static bool take_partitions(struct cluster *c, struct topic_meta *t,
+                            const struct metadata_response *m,
                             const struct metadata_response_topic *from)
 {
     struct leader_info *made = calloc((size_t)from->partitions.n + 1, sizeof *made);
@@ -349,6 +373,10 @@ static bool take_partitions(struct topic_meta *t, const struct metadata_response
     t->partitions = made;
     t->partitions_n = from->partitions.n;
     t->id = from->topic_id;
+    if (c->scope == SCOPE_CONSUMER) {
+        topic_racks_free(t->racks);
+        t->racks = topic_racks_new(m, from);
+    }
     return !leaderless;
 }
 
@@ -406,7 +434,7 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
             continue;
         tell_topic_error(t);
         if (t->err == KAFKA_OK)
-            complete &= take_partitions(t, m, from);
+            complete &= take_partitions(c, t, m, from);
         else
             complete &=
                 is_final(t->err) || (t->err == KERR_UNKNOWN_TOPIC_OR_PARTITION && !t->create);

@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/uv_executor.h"
 #include "client/cluster.h"
+#include "client/cluster_racks.h"
 
 struct node {
     struct list link; /* cluster.nodes or cluster.bootstrap */
@@ -38,6 +39,7 @@ struct topic_meta {
     struct uuid id;
     int32_t partitions_n;
     struct leader_info *partitions;
+    struct topic_racks *racks; /* consumers only */
 };
 
 struct cluster {

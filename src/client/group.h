@@ -51,6 +51,7 @@ struct id_partition {
 struct watched_topic {
     char *name;
     int32_t partitions;
+    uint64_t racks; /* of its replicas, when this member has one; else 0 */
 };
 
 struct group {

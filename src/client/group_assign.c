@@ -17,6 +17,13 @@ bool group_topics_known(struct group *g)
     return true;
 }
 
+/* A leader without a rack does not stir the group because brokers change theirs. */
+static uint64_t racks_now(struct group *g, const char *topic)
+{
+    const char *own = g->c->rack;
+    return own && *own ? cluster_racks_hash(g->c->cluster, topic) : 0;
+}
+
 static void watch(struct group *g)
 {
     for (size_t i = 0; i < g->watched_n; i++)
@@ -29,15 +36,19 @@ static void watch(struct group *g)
         if (!(w->name = str_dup(str_of(g->leading.topics[i]))))
             break;
         w->partitions = cluster_topic_size(g->c->cluster, w->name);
+        w->racks = racks_now(g, w->name);
         g->watched_n++;
     }
 }
 
 bool group_watched_changed(struct group *g)
 {
-    for (size_t i = 0; i < g->watched_n; i++)
-        if (cluster_topic_size(g->c->cluster, g->watched[i].name) != g->watched[i].partitions)
+    for (size_t i = 0; i < g->watched_n; i++) {
+        const struct watched_topic *w = &g->watched[i];
+        if (cluster_topic_size(g->c->cluster, w->name) != w->partitions ||
+            racks_now(g, w->name) != w->racks)
             return true;
+    }
     return false;
 }
 
@@ -46,9 +57,12 @@ static kafka_topic_size_t *existing_topics(struct group *g, struct arena *a, siz
 {
     kafka_topic_size_t *v = arena_array(a, kafka_topic_size_t, g->leading.topics_n);
     *n = 0;
-    for (size_t i = 0; v && i < g->watched_n; i++)
-        if (g->watched[i].partitions > 0)
-            v[(*n)++] = (kafka_topic_size_t){g->watched[i].name, g->watched[i].partitions};
+    for (size_t i = 0; v && i < g->watched_n; i++) {
+        const struct watched_topic *w = &g->watched[i];
+        if (w->partitions > 0)
+            v[(*n)++] = (kafka_topic_size_t){
+                w->name, w->partitions, cluster_racks(g->c->cluster, w->name, w->partitions, a)};
+    }
     return v;
 }
 

@@ -14,6 +14,7 @@ struct who {
     const char *owned;       /* NULL: new */
     int generation;          /* of that */
     const char *instance;
+    const char *rack;
 };
 
 struct setting {
@@ -64,7 +65,7 @@ static void add_topics(struct setting *s, const char *topics)
     char *w;
     while ((w = word(s, &topics))) {
         int n = split(w);
-        s->topics[s->topics_n++] = (kafka_topic_size_t){w, n};
+        s->topics[s->topics_n++] = (kafka_topic_size_t){w, n, NULL};
     }
 }
 
@@ -74,7 +75,8 @@ static void add_member(struct setting *s, const struct who *who)
     kafka_group_member_t *m = &s->members[i];
     const char *topics = who->topics, *owned = who->owned ? who->owned : "";
     char *w;
-    *m = (kafka_group_member_t){.member_id = who->id, .instance_id = who->instance};
+    *m = (kafka_group_member_t){
+        .member_id = who->id, .instance_id = who->instance, .rack = who->rack};
     while ((w = word(s, &topics)))
         s->names[i][m->topics_n++] = w;
     while ((w = word(s, &owned))) {
@@ -147,19 +149,23 @@ static void expect(assign_fn fn, const char *topics, const struct who *who, cons
     setting_free(s);
 }
 
-#define NEW(id, topics)               \
-    {                                 \
-        (id), (topics), NULL, 0, NULL \
-    }
-#define HAS(id, topics, owned, generation)          \
-    {                                               \
-        (id), (topics), (owned), (generation), NULL \
-    }
-#define STATIC(id, topics, instance)        \
+#define NEW(id, topics)                     \
     {                                       \
-        (id), (topics), NULL, 0, (instance) \
+        (id), (topics), NULL, 0, NULL, NULL \
     }
-#define WHO(...) ((const struct who[]){__VA_ARGS__, {NULL, NULL, NULL, 0, NULL}})
+#define HAS(id, topics, owned, generation)                \
+    {                                                     \
+        (id), (topics), (owned), (generation), NULL, NULL \
+    }
+#define STATIC(id, topics, instance)              \
+    {                                             \
+        (id), (topics), NULL, 0, (instance), NULL \
+    }
+#define IN_RACK(id, topics, owned, generation, rack)        \
+    {                                                       \
+        (id), (topics), (owned), (generation), NULL, (rack) \
+    }
+#define WHO(...) ((const struct who[]){__VA_ARGS__, {NULL, NULL, NULL, 0, NULL, NULL}})
 
 static void range_gives_runs_topic_by_topic(void **state)
 {
@@ -255,7 +261,7 @@ static void check_random(unsigned seed, assign_fn fn, bool equal)
     for (int i = 0; i < members; i++) {
         char id[2] = {(char)('A' + i), 0};
         const char *wants[] = {"a b c", "a b", "b c", "b"};
-        struct who w = {keep(s, id, 1), wants[equal ? 0 : rand() % 4], NULL, 0, NULL};
+        struct who w = {keep(s, id, 1), wants[equal ? 0 : rand() % 4], NULL, 0, NULL, NULL};
         add_member(s, &w);
     }
     for (int round = 0; round < 2; round++) {
@@ -307,6 +313,186 @@ static void results_are_whole_even_and_stay(void **state)
         check_random(seed, assign_cooperative, true);
         check_random(seed, assign_sticky, false);
         check_random(seed, assign_cooperative, false);
+    }
+}
+
+/* ---- racks (KIP-881) ---- */
+
+/* Racks are single letters: topics[i]'s partitions are in racks[i], "ab b a" partition by
+ * partition. */
+static void put_racks(struct setting *s, const char *const *racks,
+                      const char *lists[MOST_TOPICS][MOST_PARTS][4],
+                      const char *const *by_part[MOST_TOPICS][MOST_PARTS])
+{
+    for (size_t t = 0; t < s->topics_n; t++) {
+        const char *at = racks[t], *w;
+        for (int p = 0; (w = word(s, &at)); p++) {
+            int n = 0;
+            for (; *w; w++)
+                lists[t][p][n++] = keep(s, w, 1);
+            lists[t][p][n] = NULL;
+            by_part[t][p] = lists[t][p];
+        }
+        s->topics[t].racks = by_part[t];
+    }
+}
+
+static void expect_racks(assign_fn fn, const char *topics, const char *const *racks,
+                         const struct who *who, const char *expected)
+{
+    struct setting *s = setting_new(topics, who);
+    kafka_assignment_t made;
+    char got[1024] = "";
+    const char *lists[MOST_TOPICS][MOST_PARTS][4];
+    const char *const *by_part[MOST_TOPICS][MOST_PARTS];
+    put_racks(s, racks, lists, by_part);
+    assignment_init(&made, s->members_n, s->topics, s->topics_n);
+    assert_int_equal(fn(s->members, s->members_n, s->topics, s->topics_n, &made, NULL), KAFKA_OK);
+    assert_false(made.failed);
+    print_result(s, &made, got);
+    assert_string_equal(got, expected);
+    assignment_free(&made);
+    setting_free(s);
+}
+#define RACKS(...) ((const char *const[]){__VA_ARGS__})
+
+static void range_matches_racks_within_the_shares(void **state)
+{
+    const struct who *two = WHO(IN_RACK("A", "t", NULL, 0, "b"), IN_RACK("B", "t", NULL, 0, "a"));
+    expect_racks(assign_range, "t4", RACKS("a b a b"), two, "t1 t3; t0 t2; ");
+    expect_racks(assign_range, "t4", RACKS("a a a b"), two, "t2 t3; t0 t1; ");
+    /* all partitions have replicas in all racks: nothing to choose */
+    expect_racks(assign_range, "t4", RACKS("ab ab ab ab"), two, "t0 t1; t2 t3; ");
+    /* nobody sits in a rack of the replicas */
+    expect_racks(assign_range, "t4", RACKS("c d c d"), two, "t0 t1; t2 t3; ");
+    /* one without a rack is near to all */
+    expect_racks(assign_range, "t4", RACKS("a b a b"),
+                 WHO(NEW("A", "t"), IN_RACK("B", "t", NULL, 0, "a")), "t0 t1; t2 t3; ");
+    /* odd sizes: shares stay */
+    expect_racks(assign_range, "t5", RACKS("a a a a b"), two, "t3 t4; t0 t1 t2; ");
+}
+
+static void range_matches_topics_that_are_joined_together(void **state)
+{
+    const struct who *two =
+        WHO(IN_RACK("A", "t u", NULL, 0, "b"), IN_RACK("B", "t u", NULL, 0, "a"));
+    expect_racks(assign_range, "t2 u2", RACKS("a b", "a b"), two, "t1 u1; t0 u0; ");
+    /* only the second partition of both fits one member: the first ones go the same way */
+    expect_racks(assign_range, "t2 u2", RACKS("a b", "b b"), two, "t1 u1; t0 u0; ");
+    expect_racks(assign_range, "t2 u4", RACKS("a b", "a b b a"), two, "t1 u1 u2; t0 u0 u3; ");
+}
+
+static void sticky_deals_by_rack_first(void **state)
+{
+    const struct who *two = WHO(IN_RACK("A", "t", NULL, 0, "b"), IN_RACK("B", "t", NULL, 0, "a"));
+    expect_racks(assign_sticky, "t4", RACKS("a b a b"), two, "t1 t3; t0 t2; ");
+    expect_racks(assign_cooperative, "t4", RACKS("a a a b"), two, "t2 t3; t0 t1; ");
+    expect_racks(assign_sticky, "t3", RACKS("a b b"), two, "t1 t2; t0; ");
+    const struct who *uneven =
+        WHO(IN_RACK("A", "t u", NULL, 0, "b"), IN_RACK("B", "t", NULL, 0, "a"));
+    expect_racks(assign_sticky, "t4 u1", RACKS("a b a b", "a"), uneven, "t1 t3 u0; t0 t2; ");
+}
+
+static void what_is_in_the_wrong_rack_is_not_kept(void **state)
+{
+    const struct who *swapped =
+        WHO(IN_RACK("A", "t", "t0 t2", 1, "b"), IN_RACK("B", "t", "t1 t3", 1, "a"));
+    expect_racks(assign_sticky, "t4", RACKS("a b a b"), swapped, "t1 t3; t0 t2; ");
+    expect_racks(assign_cooperative, "t4", RACKS("a b a b"), swapped, "");
+    const struct who *uneven =
+        WHO(IN_RACK("A", "t u", "t0 t2 u0", 1, "b"), IN_RACK("B", "t", "t1 t3", 1, "a"));
+    expect_racks(assign_sticky, "t4 u1", RACKS("a b a b", "a"), uneven, "t1 t3 u0; t0 t2; ");
+    expect_racks(assign_cooperative, "t4 u1", RACKS("a b a b", "a"), uneven, "u0; ");
+}
+
+static void what_nobody_is_near_to_stays(void **state)
+{
+    const struct who *far =
+        WHO(IN_RACK("A", "t", "t1 t3", 1, "b"), IN_RACK("B", "t", "t0 t2", 1, "b"), NEW("C", "u"));
+    expect_racks(assign_cooperative, "t4", RACKS("a a a b"),
+                 WHO(IN_RACK("A", "t", "t1 t3", 1, "b"), IN_RACK("B", "t", "t0 t2", 1, "b")),
+                 "t1 t3; t0 t2; ");
+    expect_racks(assign_cooperative, "t4", RACKS("a a a b"), far, "t1 t3; t0 t2; ");
+    /* the one near to them is full: they stay where they were, too */
+    const struct who *full = WHO(IN_RACK("A", "t", "t1", 1, "b"), IN_RACK("B", "t", "t2", 1, "b"),
+                                 IN_RACK("C", "t", "t0", 1, "a"));
+    expect_racks(assign_cooperative, "t3", RACKS("a a b"), full, "t1; t2; t0; ");
+    expect_racks(assign_sticky, "t3", RACKS("a a b"), full, "t1; t2; t0; ");
+}
+
+/* With racks at random: each partition is given once, evenly where all want the same, and after
+ * some rounds nothing moves any more. */
+static void rounds_with_racks(unsigned seed, assign_fn fn, bool equal)
+{
+    static const char *const racks[] = {NULL, "a", "b", "c"};
+    static const char *const lists[] = {"a", "b", "ab", "bc", "c", "d"};
+    struct setting *s = calloc(1, sizeof *s);
+    const char *strings[MOST_TOPICS][MOST_PARTS][4];
+    const char *const *by_part[MOST_TOPICS][MOST_PARTS];
+    char text[3][64] = {"", "", ""};
+    const int sizes[] = {3, 5, 2};
+    size_t members = 1 + seed % 5;
+    bool moved = true;
+    srand(seed);
+    add_topics(s, "a3 b5 c2");
+    for (int t = 0; t < 3; t++)
+        for (int p = 0; p < sizes[t]; p++)
+            strcat(strcat(text[t], lists[rand() % 6]), " ");
+    put_racks(s, RACKS(text[0], text[1], text[2]), strings, by_part);
+    for (size_t i = 0; i < members; i++) {
+        char id[2] = {(char)('A' + i), 0};
+        const char *wants[] = {"a b c", "a b", "b c", "b"};
+        struct who w = {keep(s, id, 1),   wants[equal ? 0 : rand() % 4], NULL, 0, NULL,
+                        racks[rand() % 4]};
+        add_member(s, &w);
+    }
+    for (int round = 0; round < 8 && moved; round++) {
+        kafka_assignment_t made;
+        moved = round == 0;
+        assignment_init(&made, s->members_n, s->topics, s->topics_n);
+        assert_int_equal(fn(s->members, s->members_n, s->topics, s->topics_n, &made, NULL),
+                         KAFKA_OK);
+        assert_false(made.failed);
+        assignment_sort(&made);
+        size_t at = 0;
+        for (size_t m = 0; m < s->members_n; m++) {
+            size_t n = 0;
+            for (; at < made.n && made.v[at].member == m; at++, n++) {
+                kafka_topic_partition_t *tp = &s->owned[m][n];
+                moved |= n >= s->members[m].owned_n || tp->partition != made.v[at].partition ||
+                         strcmp(tp->topic, made.v[at].topic) != 0;
+                *tp = (kafka_topic_partition_t){made.v[at].topic, made.v[at].partition};
+                for (size_t i = 0; i < at; i++)
+                    assert_true(made.v[i].topic != made.v[at].topic ||
+                                made.v[i].partition != made.v[at].partition);
+            }
+            moved |= n != s->members[m].owned_n;
+            s->members[m].owned_n = n;
+            s->user_data[m].len = 0;
+            s->members[m].generation = round + 1;
+            sticky_data_encode(s->owned[m], n, round + 1, &s->user_data[m]);
+            s->members[m].user_data = s->user_data[m].p;
+            s->members[m].user_data_len = s->user_data[m].len;
+            if (equal && !moved && fn != assign_range)
+                assert_in_range(n, 10 / members, (10 + members - 1) / members);
+        }
+        if (equal && !moved)
+            assert_int_equal(made.n, 10);
+        assignment_free(&made);
+    }
+    assert_false(moved);
+    setting_free(s);
+}
+
+static void with_racks_results_are_whole_and_come_to_rest(void **state)
+{
+    for (unsigned seed = 0; seed < 2000; seed++) {
+        rounds_with_racks(seed, assign_range, true);
+        rounds_with_racks(seed, assign_sticky, true);
+        rounds_with_racks(seed, assign_cooperative, true);
+        rounds_with_racks(seed, assign_range, false);
+        rounds_with_racks(seed, assign_sticky, false);
+        rounds_with_racks(seed, assign_cooperative, false);
     }
 }
 
@@ -388,7 +574,7 @@ static void assignments_have_their_bytes(void **state)
 
 static void a_result_takes_only_what_there_is(void **state)
 {
-    kafka_topic_size_t topics[] = {{"t", 2}};
+    kafka_topic_size_t topics[] = {{"t", 2, NULL}};
     kafka_assignment_t made;
     assignment_init(&made, 1, topics, 1);
     assert_int_equal(kafka_assignment_add(&made, 0, "t", 1), KAFKA_OK);
@@ -406,6 +592,11 @@ UNIT_MAIN(unit_test(range_gives_runs_topic_by_topic), unit_test(range_puts_insta
           unit_test(different_subscriptions_are_evened_out),
           unit_test(what_is_not_wanted_any_more_moves),
           unit_test(claims_on_what_is_gone_do_not_count),
-          unit_test(results_are_whole_even_and_stay), unit_test(subscriptions_have_their_bytes),
-          unit_test(the_first_version_is_read), unit_test(assignments_have_their_bytes),
-          unit_test(a_result_takes_only_what_there_is))
+          unit_test(results_are_whole_even_and_stay),
+          unit_test(range_matches_racks_within_the_shares),
+          unit_test(range_matches_topics_that_are_joined_together),
+          unit_test(sticky_deals_by_rack_first), unit_test(what_is_in_the_wrong_rack_is_not_kept),
+          unit_test(what_nobody_is_near_to_stays),
+          unit_test(with_racks_results_are_whole_and_come_to_rest),
+          unit_test(subscriptions_have_their_bytes), unit_test(the_first_version_is_read),
+          unit_test(assignments_have_their_bytes), unit_test(a_result_takes_only_what_there_is))
