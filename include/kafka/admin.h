@@ -1,5 +1,6 @@
-/* kafka/admin.h - looking at and changing a cluster. Every call blocks, at most timeout_ms, and
- * retries on its own what heals by itself (a moved controller, a lost connection). Results are
+/* kafka/admin.h - looking at and changing a cluster. Every call blocks, at most timeout_ms (-1:
+ * default.api.timeout.ms), and retries on its own what heals by itself (a moved controller, a lost
+ * connection), at most `retries` times. Results are
  * freed with the function they name. */
 #ifndef KAFKA_ADMIN_H
 #define KAFKA_ADMIN_H

@@ -18,8 +18,9 @@ kafka_err_t kafka_admin_group_offsets(kafka_admin_t *a, const char *group,
 {
     struct admin_group g;
     admin_group_begin(&g, a, group);
-    kafka_err_t err = committed_get(a->cluster, &g.coordinator, group, tps, n, require_stable != 0,
-                                    false, timeout_ms, out);
+    kafka_err_t err =
+        committed_get(a->cluster, &g.coordinator, group, tps, n,
+                      require_stable ? STABLE_IF_KNOWN : STABLE_NO, false, timeout_ms, out);
     admin_group_end(&g);
     return err;
 }

@@ -14,6 +14,16 @@ enum conf_type { BOOL, INT, LONG, DOUBLE, STRING, LIST, CLASS, PASSWORD };
 #define CONF_NO_MIN (-1e300)
 #define CONF_NO_MAX (1e300)
 
+/* What a setting does here. */
+enum conf_use {
+    EFFECT,   /* what it does in Apache Kafka */
+    JAVA,     /* nothing: it is about Java's classes or JMX */
+    NONE,     /* nothing: brokers with ZooKeeper have no use for it */
+    HOOK,     /* nothing: Java classes that have an equal in C, which is named */
+    TXN,      /* nothing yet: transactions */
+    SECURITY, /* nothing yet: TLS and SASL */
+};
+
 struct conf_row {
     int scopes;
     const char *name;
@@ -21,11 +31,13 @@ struct conf_row {
     const char *default_text;
     double min, max;
     const char *one_of;
+    enum conf_use use;
 };
 
 static const struct conf_row conf_rows[] = {
-#define CLIENT_CONF(scopes, name, type, def, min, max, one_of) \
-    {scopes, name, type, def, min, max, one_of},
+#define SCOPE_EVERY (SCOPE_PRODUCER | SCOPE_CONSUMER | SCOPE_ADMIN)
+#define CLIENT_CONF(scopes, name, type, def, min, max, one_of, use, text) \
+    {scopes, name, type, def, min, max, one_of, use},
 #include "client/client_config.def"
 #undef CLIENT_CONF
 };
@@ -161,12 +173,14 @@ kafka_conf_t *client_conf_copy(const kafka_conf_t *conf)
     return NULL;
 }
 
+/* ~ in front of the list: in any case. */
 static bool in_list(const char *list, const char *value)
 {
     size_t n = strlen(value);
-    for (const char *at = list; *at;) {
+    bool any_case = *list == '~';
+    for (const char *at = list + any_case; *at;) {
         size_t len = strcspn(at, ",");
-        if (len == n && strncasecmp(at, value, n) == 0)
+        if (len == n && (any_case ? strncasecmp : strncmp)(at, value, n) == 0)
             return true;
         at += len + (at[len] == ',');
     }
@@ -193,6 +207,15 @@ static bool check_number(const struct conf_row *row, const char *value, char *er
     return false;
 }
 
+static bool check_one_of(const struct conf_row *row, const char *value, char *err, size_t err_n)
+{
+    if (!row->one_of || in_list(row->one_of, value))
+        return true;
+    snprintf(err, err_n, "%s=%s: must be one of %s", row->name, value,
+             row->one_of + (*row->one_of == '~'));
+    return false;
+}
+
 static bool check_value(const struct conf_row *row, const char *value, char *err, size_t err_n)
 {
     switch (row->type) {
@@ -204,12 +227,13 @@ static bool check_value(const struct conf_row *row, const char *value, char *err
     case INT:
     case LONG:
     case DOUBLE:
-        return check_number(row, value, err, err_n);
+        return check_number(row, value, err, err_n) && check_one_of(row, value, err, err_n);
     default:
-        if (!row->one_of || in_list(row->one_of, value))
-            return true;
-        snprintf(err, err_n, "%s=%s: must be one of %s", row->name, value, row->one_of);
-        return false;
+        if (row->min >= 1 && !*value) {
+            snprintf(err, err_n, "%s: must not be empty", row->name);
+            return false;
+        }
+        return check_one_of(row, value, err, err_n);
     }
 }
 
@@ -252,34 +276,67 @@ const char *kafka_conf_get(const kafka_conf_t *conf, const char *key)
     return props_get(conf->props, key);
 }
 
-kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope, char *err,
-                              size_t err_n)
+/* Settings that do nothing in this client are reported: as a warning when somebody may rely on
+ * them. */
+static void report_idle(const char *key, enum client_scope scope)
 {
-    for (size_t i = 0; i < props_count(conf->props); i++) {
-        const char *key, *value;
-        props_at(conf->props, i, &key, &value);
-        if (!find_row(key, scope)) /* one of another kind of client is no mistake */
-            client_log(find_row(key, ~0) ? 1 : 2, "the setting %s has no effect on this client",
-                       key);
-    }
-    const char *protocol = client_conf_string(conf, scope, "security.protocol");
-    if (strcasecmp(protocol, "PLAINTEXT") != 0) {
-        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT only", protocol);
-        return KAFKA_ERR_INVALID_ARG;
-    }
-    const char *servers = client_conf_string(conf, scope, "bootstrap.servers");
+    const struct conf_row *row = find_row(key, scope);
+    if (!row &&
+        find_row(key, ~0)) /* of another kind of client, in a file for several: no mistake */
+        client_log(1, "the setting %s has no effect on this client", key);
+    else if (!row)
+        client_log(2, "the setting %s is not known: it has no effect", key);
+    else if (row->use == SECURITY)
+        client_log(2, "the setting %s has no effect with security.protocol=PLAINTEXT", key);
+    else if (row->use == HOOK)
+        client_log(2,
+                   "the setting %s names Java classes and has no effect here: see "
+                   "kafka_conf_add_producer_interceptor, kafka_conf_add_consumer_interceptor",
+                   key);
+    else if (row->use != EFFECT)
+        client_log(1, "the setting %s has no effect in this library", key);
+}
+
+static bool check_servers(const char *servers, char *err, size_t err_n)
+{
     char host[256];
     int port, n = 0;
     for (const char *at = servers; at && client_next_address(&at, host, &port); n++) {
         if (port >= 1 && port <= 65535 && host[0])
             continue;
         snprintf(err, err_n, "bootstrap.servers=%s: each entry must be host:port", servers);
-        return KAFKA_ERR_INVALID_ARG;
+        return false;
     }
     if (n > 0)
-        return KAFKA_OK;
+        return true;
     snprintf(err, err_n, "bootstrap.servers is not set: give host:port[,host:port...]");
-    return KAFKA_ERR_INVALID_ARG;
+    return false;
+}
+
+kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope, char *err,
+                              size_t err_n)
+{
+    const char *protocol = client_conf_string(conf, scope, "security.protocol");
+    if (strcasecmp(protocol, "PLAINTEXT") != 0) {
+        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT only", protocol);
+        return KAFKA_ERR_INVALID_ARG;
+    }
+    const char *controllers =
+        scope == SCOPE_ADMIN ? client_conf_string(conf, scope, "bootstrap.controllers") : NULL;
+    if (controllers && *controllers) {
+        snprintf(err, err_n,
+                 "bootstrap.controllers=%s: this client asks brokers only: set bootstrap.servers",
+                 controllers);
+        return KAFKA_ERR_INVALID_ARG;
+    }
+    if (!check_servers(client_conf_string(conf, scope, "bootstrap.servers"), err, err_n))
+        return KAFKA_ERR_INVALID_ARG;
+    for (size_t i = 0; i < props_count(conf->props); i++) {
+        const char *key, *value;
+        props_at(conf->props, i, &key, &value);
+        report_idle(key, scope);
+    }
+    return KAFKA_OK;
 }
 
 const char *client_conf_string(const kafka_conf_t *conf, enum client_scope scope, const char *key)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "client/cluster_private.h"
 #include "protocol/errors.h"
@@ -181,7 +182,8 @@ struct node *cluster_node(struct cluster *c, int32_t id)
 {
     if (id == NODE_ANY) {
         struct node *n = least_busy(c, &c->nodes);
-        return n ? n : least_busy(c, &c->bootstrap);
+        bool again = c->rebootstrap || list_empty(&c->nodes);
+        return n || !again ? n : least_busy(c, &c->bootstrap);
     }
     struct node *n = cluster_find_node(c, id == NODE_CONTROLLER ? cluster_controller(c) : id);
     if (!n)
@@ -388,20 +390,6 @@ static void watch_idle(void *arg)
 
 /* ---- life ---- */
 
-static bool add_bootstrap(struct cluster *c)
-{
-    const char *at = client_conf_string(c->conf, c->scope, "bootstrap.servers");
-    char host[256];
-    int port;
-    while (client_next_address(&at, host, &port)) {
-        struct node *n = node_new(c, -1, str_of(host), port);
-        if (!n)
-            return false;
-        list_push_back(&c->bootstrap, &n->link);
-    }
-    return true;
-}
-
 static void read_settings(struct cluster *c)
 {
     c->request_timeout_ms = client_conf_int(c->conf, c->scope, "request.timeout.ms");
@@ -412,6 +400,11 @@ static void read_settings(struct cluster *c)
     c->setup_max_ms = client_conf_int(c->conf, c->scope, "socket.connection.setup.timeout.max.ms");
     c->max_idle_ms = client_conf_int(c->conf, c->scope, "connections.max.idle.ms");
     timer_init(&c->idle_timer, on_idle_timer);
+    c->rebootstrap = strcasecmp(client_conf_string(c->conf, c->scope, "metadata.recovery.strategy"),
+                                "rebootstrap") == 0;
+    c->retries = c->scope == SCOPE_ADMIN ? client_conf_int(c->conf, c->scope, "retries") : INT_MAX;
+    c->api_timeout_ms =
+        c->scope == SCOPE_ADMIN ? client_conf_int(c->conf, c->scope, "default.api.timeout.ms") : -1;
     c->metadata_max_age_ms = client_conf_int(c->conf, c->scope, "metadata.max.age.ms");
     c->peer_options = (struct peer_options){
         .client_id = c->client_id,
@@ -455,8 +448,8 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
     c->random = (unsigned)clock_mono_ns(clock_real());
     cluster_metadata_init(c);
     read_settings(c);
-    int rc =
-        !c->client_id || !add_bootstrap(c) ? -ENOMEM : uv_executor_start("kafka-client", &c->uv);
+    int rc = !c->client_id || !cluster_add_bootstrap(c) ? -ENOMEM
+                                                        : uv_executor_start("kafka-client", &c->uv);
     if (rc < 0) {
         snprintf(err, err_n, "starting the client's thread: %s", strerror(-rc));
         free_nodes(&c->bootstrap);

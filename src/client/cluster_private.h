@@ -51,6 +51,9 @@ struct cluster {
     char *client_id;
     int64_t request_timeout_ms, backoff_ms, backoff_max_ms, reconnect_ms, reconnect_max_ms,
         metadata_max_age_ms, max_idle_ms, setup_max_ms;
+    int64_t api_timeout_ms; /* of operations without a time of their own; -1: without limit */
+    int64_t retries;        /* of an operation */
+    bool rebootstrap;       /* bootstrap addresses serve when no known broker can be reached */
 
     /* Background thread only. */
     struct list nodes, bootstrap;
@@ -83,6 +86,9 @@ void cluster_metadata_free(struct cluster *c);
 /* Background thread: nodes as a Metadata answer lists them. */
 struct metadata_response;
 void cluster_set_nodes(struct cluster *c, const struct metadata_response *m);
+/* The nodes of bootstrap.servers. false without memory. @blocks while names are looked up, if
+ * client.dns.lookup wants that */
+bool cluster_add_bootstrap(struct cluster *c);
 void cluster_fail_ops(struct cluster *c);
 unsigned cluster_random(struct cluster *c);
 /* Condition variables here wait on the monotonic clock. */

@@ -110,8 +110,9 @@ static kafka_err_t on_committed(struct op *op, int version, const void *response
 }
 
 kafka_err_t committed_get(struct cluster *c, struct coordinator *co, const char *group,
-                          const kafka_topic_partition_t *tps, size_t n, bool require_stable,
-                          bool interruptible, int64_t timeout_ms, kafka_offset_list_t **out)
+                          const kafka_topic_partition_t *tps, size_t n,
+                          enum committed_stable stable, bool interruptible, int64_t timeout_ms,
+                          kafka_offset_list_t **out)
 {
     struct arena mem;
     struct offset_fetch_request req;
@@ -120,7 +121,7 @@ kafka_err_t committed_get(struct cluster *c, struct coordinator *co, const char 
     arena_init(&f.mem, 0);
     *out = NULL;
     kafka_err_t err = KAFKA_ERR_NO_MEMORY;
-    if (committed_fill(&mem, &req, group, tps, n, require_stable)) {
+    if (committed_fill(&mem, &req, group, tps, n, stable != STABLE_NO)) {
         struct op op = {.coordinator = co,
                         .interruptible = interruptible,
                         .api_key = API_OFFSET_FETCH,
@@ -130,7 +131,7 @@ kafka_err_t committed_get(struct cluster *c, struct coordinator *co, const char 
                         .handle = on_committed,
                         .arg = &f};
         err = op_run(c, &op, timeout_ms);
-        if (err == KAFKA_ERR_UNSUPPORTED && require_stable) { /* a broker before 2.5 */
+        if (err == KAFKA_ERR_UNSUPPORTED && stable == STABLE_IF_KNOWN) { /* a broker before 2.5 */
             req.require_stable = false;
             err = op_run(c, &op, timeout_ms);
         }
@@ -155,8 +156,9 @@ kafka_err_t kafka_consumer_committed(kafka_consumer_t *c, const kafka_topic_part
     int64_t limit = timeout_ms < 0 ? c->api_timeout_ms : timeout_ms;
     static const kafka_topic_partition_t none;
     char why[500];
-    kafka_err_t err = committed_get(c->cluster, &c->group->coordinator, c->group->id,
-                                    tps ? tps : &none, tps ? n : 0, true, true, limit, out);
+    kafka_err_t err = committed_get(
+        c->cluster, &c->group->coordinator, c->group->id, tps ? tps : &none, tps ? n : 0,
+        c->stable_or_fail ? STABLE_OR_FAIL : STABLE_IF_KNOWN, true, limit, out);
     if (err == KAFKA_ERR_WAKEUP)
         consumer_take_wakeup(c);
     if (err != KAFKA_OK)

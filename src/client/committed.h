@@ -17,6 +17,9 @@ struct committed_offset { /* borrowed */
     kafka_err_t err;
 };
 
+/* Offsets of transactions that may still be aborted: brokers from 2.5 on can hold them back. */
+enum committed_stable { STABLE_NO, STABLE_IF_KNOWN, STABLE_OR_FAIL };
+
 /* The layout of one group, which is enough here. */
 enum { COMMITTED_MAX_VERSION = 7 };
 /* tps NULL: all partitions. Memory from the arena; borrows the names. */
@@ -27,7 +30,8 @@ kafka_err_t committed_walk(int version, const struct offset_fetch_response *m,
                            void (*each)(void *arg, const struct committed_offset *o), void *arg);
 /* Asks and waits. Returns owned, in *out. @blocks */
 kafka_err_t committed_get(struct cluster *c, struct coordinator *co, const char *group,
-                          const kafka_topic_partition_t *tps, size_t n, bool require_stable,
-                          bool interruptible, int64_t timeout_ms, kafka_offset_list_t **out);
+                          const kafka_topic_partition_t *tps, size_t n,
+                          enum committed_stable stable, bool interruptible, int64_t timeout_ms,
+                          kafka_offset_list_t **out);
 
 #endif

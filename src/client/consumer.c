@@ -37,6 +37,8 @@ static void read_settings(kafka_consumer_t *c)
     c->partition_max_bytes = (int32_t)conf_int(c, "max.partition.fetch.bytes");
     c->api_timeout_ms = conf_int(c, "default.api.timeout.ms");
     c->rack = conf_string(c, "client.rack");
+    c->stable_or_fail = client_conf_bool(c->conf, SCOPE_CONSUMER,
+                                         "internal.throw.on.fetch.stable.offset.unsupported");
 }
 
 static void consumer_free(kafka_consumer_t *c)

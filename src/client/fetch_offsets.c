@@ -133,7 +133,7 @@ static void on_committed(void *arg, int status, int version, const void *respons
     struct committed_answer a = {s, 0, calloc((size_t)s->n, sizeof *a.seen), false};
     kafka_err_t err = !a.seen ? KAFKA_ERR_NO_MEMORY : client_err_of_status(status);
     pthread_mutex_lock(&c->lock);
-    if (err == KAFKA_ERR_UNSUPPORTED && c->stable_offsets) {
+    if (err == KAFKA_ERR_UNSUPPORTED && c->stable_offsets && !c->stable_or_fail) {
         c->stable_offsets = false; /* a broker before 2.5 */
         err = KERR_COORDINATOR_LOAD_IN_PROGRESS;
     }

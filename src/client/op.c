@@ -75,7 +75,7 @@ static void on_op_answer(void *arg, int status, int version, const void *respons
         status == 0 ? op->handle(op, version, response) : client_err_of_status(status);
     /* A forgotten node cancels its other requests from within: what this one means is settled
      * first. */
-    bool again = is_retriable(err) && !op->once;
+    bool again = is_retriable(err) && !op->once && op->attempts < op->cluster->retries;
     int64_t delay = cluster_backoff_ms(op->cluster, op->attempts++);
     if (err == KAFKA_ERR_TIMED_OUT && op->result > 0 && again)
         err = op->result; /* a broker's last word says more than that time was over */
@@ -175,7 +175,7 @@ void cluster_fail_ops(struct cluster *c)
 void op_start(struct cluster *c, struct op *op, int64_t timeout_ms)
 {
     op->cluster = c;
-    op->deadline_ms = client_deadline(timeout_ms);
+    op->deadline_ms = client_deadline(timeout_ms < 0 ? c->api_timeout_ms : timeout_ms);
     op->attempts = 0;
     op->done = false;
     op->call = NULL;
@@ -196,10 +196,13 @@ static void interrupt(void *arg)
 
 static void tell_failure(const struct op *op, int64_t timeout_ms)
 {
-    char why[500], limit[48] = "";
+    char why[500], limit[80] = "";
     const struct api_desc *api = api_find(op->api_key);
+    int64_t standard = op->cluster->api_timeout_ms;
     if (timeout_ms >= 0 && kafka_err_is_retriable(op->result))
         snprintf(limit, sizeof limit, " within %lld ms", (long long)timeout_ms);
+    else if (standard >= 0 && kafka_err_is_retriable(op->result))
+        snprintf(limit, sizeof limit, " within default.api.timeout.ms=%lld", (long long)standard);
     client_fail(op->result, "%s: %s (%s)%s%s", api ? api->name : "request",
                 kafka_err_text(op->result), kafka_err_name(op->result), limit,
                 cluster_why(op->cluster, why, sizeof why));

@@ -449,6 +449,8 @@ bool mock_handle(struct mock_request *r)
     assert_true(version <= cap);
     assert_int_equal(msg_decode(api->request, version, &r->body, r->arena, request), 0);
     assert_int_equal(reader_left(&r->body), 0);
+    if (r->m->see)
+        r->m->see(r->m->see_arg, &r->head, request);
     mock_do fn = mock_find_group_api(api->key);
     for (size_t i = 0; !fn && i < sizeof table / sizeof *table; i++)
         fn = table[i].api == api->key ? table[i].fn : NULL;

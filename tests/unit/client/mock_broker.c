@@ -299,6 +299,23 @@ void mock_delete_topic(struct mock *m, const char *name)
     pthread_mutex_unlock(&m->lock);
 }
 
+void mock_damage(struct mock *m, const char *topic, int partition, size_t at)
+{
+    pthread_mutex_lock(&m->lock);
+    struct mock_part *p = mock_find_part(m, str_of(topic), partition);
+    assert_true(at < p->log.len);
+    p->log.p[at] ^= 1;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void mock_watch(struct mock *m, mock_see fn, void *arg)
+{
+    pthread_mutex_lock(&m->lock);
+    m->see = fn;
+    m->see_arg = arg;
+    pthread_mutex_unlock(&m->lock);
+}
+
 void mock_auto_create(struct mock *m)
 {
     pthread_mutex_lock(&m->lock);

@@ -56,6 +56,8 @@ void mock_prefer(struct mock *m, const char *topic, int partition, int node);
 void mock_cut(struct mock *m, const char *topic, int partition, int64_t offset);
 /* Appended as a broker would have it, behind what is there. */
 void mock_append(struct mock *m, const char *topic, int partition, const void *batches, size_t n);
+/* Another byte stands at `at` of the partition's log. */
+void mock_damage(struct mock *m, const char *topic, int partition, size_t at);
 /* Listed in every Fetch answer of read_committed for the partition. */
 void mock_aborted(struct mock *m, const char *topic, int partition, int64_t producer_id,
                   int64_t first_offset);
@@ -74,6 +76,10 @@ int mock_generation(struct mock *m);
 /* Copies the member id of the last LeaveGroup; "" when there was none. */
 void mock_left(struct mock *m, char *out, size_t n);
 
+/* Called with every request from now on that is understood, before it is done: under the mock's
+ * lock, which every other function here takes, too. */
+typedef void (*mock_see)(void *arg, const struct request_header *head, const void *request);
+void mock_watch(struct mock *m, mock_see fn, void *arg);
 int mock_seen(struct mock *m, int16_t api); /* requests so far */
 /* Waits until that many requests of the API have come. */
 void mock_await(struct mock *m, int16_t api, int count);

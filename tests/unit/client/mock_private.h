@@ -99,6 +99,8 @@ struct mock {
     int64_t next_producer_id;
     int topics_asked; /* by the last Metadata request */
     struct mock_group group;
+    mock_see see;
+    void *see_arg;
 };
 
 struct mock_request {

@@ -5,9 +5,11 @@
 #include <kafka/consumer.h>
 #include <kafka/producer.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/client_conf.h"
+#include "project_paths.h"
 #include "temp_dir.h"
 
 static void values_are_checked_when_set(void **state)
@@ -37,6 +39,20 @@ static void values_are_checked_when_set(void **state)
         {"sasl.kerberos.ticket.renew.jitter", "0.5", true},
         {"sasl.kerberos.ticket.renew.jitter", "half", false},
         {"my.own.key", "anything", true},
+        {"compression.type", "GZIP", false},
+        {"compression.gzip.level", "0", false},
+        {"compression.gzip.level", "-1", true},
+        {"auto.offset.reset", "Latest", false},
+        {"security.protocol", "ssl", true},
+        {"security.protocol", "tls", false},
+        {"group.protocol", "CONSUMER", true},
+        {"group.protocol", "new", false},
+        {"metadata.recovery.strategy", "rebootstrap", true},
+        {"metadata.recovery.strategy", "retry", false},
+        {"group.instance.id", "", false},
+        {"transactional.id", "", false},
+        {"sasl.login.refresh.window.factor", "0.4", false},
+        {"sasl.login.refresh.window.jitter", "0.25", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char err[256] = "";
@@ -173,6 +189,131 @@ static void a_client_needs_one_server_with_an_address(void **state)
     assert_false(client_any_resolvable("no.such.host.invalid:1"));
 }
 
+static void controllers_are_not_asked(void **state)
+{
+    char err[256] = "";
+    kafka_conf_t *conf = kafka_conf_new();
+    assert_int_equal(kafka_conf_set(conf, "bootstrap.controllers", "a:1", err, sizeof err), 0);
+    assert_null(kafka_admin_new(conf, err, sizeof err));
+    assert_non_null(strstr(err, "bootstrap.controllers=a:1"));
+    kafka_conf_free(conf);
+}
+
+/* ---- docs/client/settings.md ---- */
+
+#define CONF_NO_MIN (-1e300)
+#define CONF_NO_MAX (1e300)
+#define SCOPE_EVERY (SCOPE_PRODUCER | SCOPE_CONSUMER | SCOPE_ADMIN)
+
+static const struct doc_row {
+    int scopes;
+    const char *name, *type, *default_text;
+    double min, max;
+    const char *one_of, *use, *text;
+} rows[] = {
+#define CLIENT_CONF(scopes, name, type, def, min, max, one_of, use, text) \
+    {scopes, name, #type, def, min, max, one_of, #use, text},
+#include "client/client_config.def"
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void print_default(FILE *f, const struct doc_row *r)
+{
+    fprintf(f, " | %s%s%s | ", r->default_text ? "`" : "", r->default_text ? r->default_text : "",
+            r->default_text ? "`" : "");
+    if (r->one_of)
+        fprintf(f, "%s", r->one_of + (*r->one_of == '~'));
+    else if (strcmp(r->type, "BOOL") == 0)
+        fprintf(f, "true, false");
+    else if (r->min > CONF_NO_MIN && strcmp(r->type, "STRING") != 0 && r->max < CONF_NO_MAX)
+        fprintf(f, "%.15g to %.15g", r->min, r->max);
+    else if (r->min > CONF_NO_MIN && strcmp(r->type, "STRING") != 0)
+        fprintf(f, "%.15g and up", r->min);
+}
+
+static void print_effects(FILE *f)
+{
+    fprintf(
+        f, "| setting | clients | default | values | what it does |\n| --- | --- | --- | --- | --- "
+           "|\n");
+    for (int i = 0; i < ROWS; i++) {
+        const struct doc_row *r = &rows[i];
+        if (strcmp(r->use, "EFFECT") != 0)
+            continue;
+        fprintf(f, "| `%s` | %s%s%s", r->name, r->scopes & SCOPE_PRODUCER ? "P" : "",
+                r->scopes & SCOPE_CONSUMER ? "C" : "", r->scopes & SCOPE_ADMIN ? "A" : "");
+        print_default(f, r);
+        fprintf(f, " | %s |\n", r->text);
+    }
+}
+
+static void print_idle(FILE *f, const char *use, bool with_text)
+{
+    const char *last = "";
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].use, use) != 0 || strcmp(rows[i].name, last) == 0)
+            continue;
+        last = rows[i].name;
+        if (with_text)
+            fprintf(f, "- `%s`: %s\n", last, rows[i].text);
+        else
+            fprintf(f, "- `%s`\n", last);
+    }
+}
+
+static char *print_settings(void)
+{
+    char *text;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    fprintf(
+        f,
+        "<!-- Printed by tests/unit/client/test_client_conf.c from src/client/client_config.def: "
+        "do not edit. -->\n"
+        "# Settings of the clients\n\n"
+        "Names, defaults and values are those of Apache Kafka's clients, 2.3 to 3.9. "
+        "`kafka_conf_set` and `kafka_conf_load` refuse a value that is not legal; a setting that "
+        "is not known, or does nothing, is told in the log when a client is made. P: producer, "
+        "C: consumer, A: admin client.\n\n");
+    print_effects(f);
+    fprintf(f, "\n## Refused or without effect\n\n");
+    print_idle(f, "TXN", true);
+    print_idle(f, "NONE", true);
+    print_idle(f, "HOOK", true);
+    fprintf(f, "\n## Without meaning in C\n\nAccepted, so that files of Java clients can be read; "
+               "they do nothing.\n\n");
+    print_idle(f, "JAVA", true);
+    fprintf(f, "\n## TLS and SASL\n\nThis client speaks PLAINTEXT only so far: another "
+               "`security.protocol` is refused, and these are told to have no effect.\n\n");
+    print_idle(f, "SECURITY", false);
+    fclose(f);
+    return text;
+}
+
+/* With KAFKAD_PRINT_DOCS set it prints them instead. */
+static void the_page_of_settings_is_as_the_table(void **state)
+{
+    char *expected = print_settings(), *got = NULL;
+    size_t n = 0;
+    if (getenv("KAFKAD_PRINT_DOCS")) {
+        FILE *to = fopen(getenv("KAFKAD_PRINT_DOCS"), "w");
+        assert_non_null(to);
+        fputs(expected, to);
+        fclose(to);
+        free(expected);
+        return;
+    }
+    FILE *f = fopen(PROJECT_DIR "/docs/client/settings.md", "r");
+    assert_non_null(f);
+    ssize_t len = getdelim(&got, &n, 0, f);
+    fclose(f);
+    if (len < 0 || strcmp(got, expected) != 0)
+        fail_msg("docs/client/settings.md is stale: KAFKAD_PRINT_DOCS=docs/client/settings.md "
+                 "build/debug/bin/tests/client_test_client_conf");
+    free(got);
+    free(expected);
+}
+
 static void errors_have_names_and_texts(void **state)
 {
     for (int err = -215; err < 120; err++) {
@@ -188,4 +329,5 @@ UNIT_MAIN(unit_test(values_are_checked_when_set), unit_test(defaults_depend_on_t
           unit_test(files_are_read_and_later_ones_win), unit_test(addresses_are_taken_apart),
           unit_test(clients_refuse_what_does_not_fit_together),
           unit_test(a_client_needs_one_server_with_an_address),
+          unit_test(controllers_are_not_asked), unit_test(the_page_of_settings_is_as_the_table),
           unit_test(errors_have_names_and_texts))
