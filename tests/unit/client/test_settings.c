@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "client/fault_proxy.h"
+#include "protocol/batch_builder.h"
 #include "protocol/errors.h"
 #include "protocol/msg/fetch.h"
 #include "protocol/msg/join_group.h"
 #include "protocol/msg/offset_fetch.h"
 #include "protocol/msg/produce.h"
-#include "protocol/batch_builder.h"
 
 enum { PATIENCE_MS = 30000 };
 
