@@ -14,15 +14,14 @@ static bool add(struct cluster *c, const char *host, int port)
 }
 
 /* Each address of the name by its canonical name, so that what checks names (Kerberos) meets the
- * one that the broker knows itself by. A name that cannot be looked up now is kept as it is. */
+ * one that the broker knows itself by. A name that cannot be looked up now (client_resolve.c has
+ * told) is kept as it is. */
 static bool add_canonical(struct cluster *c, const char *host, int port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     int err = getaddrinfo(host, NULL, &hints, &found);
-    if (err) {
-        client_log(2, "bootstrap.servers: %s: %s", host, gai_strerror(err));
+    if (err)
         return add(c, host, port);
-    }
     bool ok = true;
     for (const struct addrinfo *a = found; ok && a; a = a->ai_next) {
         char name[NI_MAXHOST];
