@@ -7,8 +7,8 @@
 
 #include "protocol/errors.h"
 #include "tools/tool_conf.h"
+#include "tools/tool_elections.h"
 #include "tools/tool_io.h"
-#include "tools/tool_java.h"
 #include "tools/tool_partition_file.h"
 
 struct args {
@@ -75,45 +75,6 @@ static kafka_conf_t *make_conf(const struct args *a)
     return conf;
 }
 
-/* ---- outcomes ---- */
-
-static void print_list(const kafka_elections_t *e, kafka_err_t err, const char *title)
-{
-    const char *before = title;
-    for (size_t i = 0; i < e->n; i++) {
-        if (e->v[i].err != err)
-            continue;
-        printf("%s%s-%d", before, e->v[i].topic, e->v[i].partition);
-        before = ", ";
-    }
-    if (before != title)
-        putchar('\n');
-}
-
-/* The exit status. */
-static int print_outcomes(const kafka_elections_t *e, int type)
-{
-    char title[128], class[128];
-    size_t failed = 0;
-    snprintf(title, sizeof title, "Successfully completed leader election (%s) for partitions ",
-             type_names[type]);
-    print_list(e, KAFKA_OK, title);
-    print_list(e, KERR_ELECTION_NOT_NEEDED, "Valid replica already elected for partitions ");
-    for (size_t i = 0; i < e->n; i++) {
-        const kafka_election_t *p = &e->v[i];
-        if (p->err == KAFKA_OK || p->err == KERR_ELECTION_NOT_NEEDED)
-            continue;
-        printf("Error completing leader election (%s) for partition: %s-%d: %s: %s\n",
-               type_names[type], p->topic, p->partition, tool_java_exception(p->err, class),
-               p->error_message ? p->error_message : kafka_err_text(p->err));
-        failed++;
-    }
-    fflush(stdout);
-    if (failed)
-        fprintf(stderr, "%zu replica(s) could not be elected\n", failed);
-    return failed ? 1 : 0;
-}
-
 static void fail(kafka_err_t err)
 {
     if (err == KAFKA_ERR_TIMED_OUT || err == KERR_REQUEST_TIMED_OUT)
@@ -142,7 +103,9 @@ int main(int argc, char **argv)
                                                 tool_api_timeout(conf), &elections);
     if (err != KAFKA_OK)
         fail(err);
-    int status = print_outcomes(elections, type);
+    char what[64];
+    snprintf(what, sizeof what, "leader election (%s)", type_names[type]);
+    int status = tool_elections_print(elections, what, "replica(s)");
     kafka_elections_free(elections);
     kafka_admin_close(admin);
     kafka_conf_free(conf);

@@ -53,7 +53,7 @@ static int list_brokers(struct store *s, struct buf *out)
     return rc == -ENOENT ? 0 : rc;
 }
 
-char *tool_zk_brokers(const char *connect)
+struct store *tool_zk_open(const char *connect)
 {
     struct zookeeper_options o = {.connect = connect,
                                   .session_timeout_ms = SESSION_MS,
@@ -62,16 +62,32 @@ char *tool_zk_brokers(const char *connect)
                                   .make_nothing = true};
     struct store *s;
     char err[512] = "";
-    struct buf found = BUF_INIT;
     logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
     int rc = zookeeper_store_open(&o, &s, err, sizeof(err));
-    if (!rc) {
-        rc = list_brokers(s, &found);
-        store_close(s);
-    }
-    logline_set_level(LOGLINE_INFO);
     if (rc)
-        tool_die("--zookeeper: %s", *err ? err : strerror(-rc));
+        tool_zk_die(*err ? err : strerror(-rc));
+    return s;
+}
+
+void tool_zk_close(struct store *s)
+{
+    store_close(s);
+    logline_set_level(LOGLINE_INFO);
+}
+
+void tool_zk_die(const char *why)
+{
+    tool_die("--zookeeper: %s", why);
+}
+
+char *tool_zk_brokers(const char *connect)
+{
+    struct buf found = BUF_INIT;
+    struct store *s = tool_zk_open(connect);
+    int rc = list_brokers(s, &found);
+    tool_zk_close(s);
+    if (rc)
+        tool_zk_die(strerror(-rc));
     if (found.failed)
         tool_die("out of memory");
     if (found.len <= 1)

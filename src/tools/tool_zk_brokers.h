@@ -1,7 +1,16 @@
-/* tool_zk_brokers.h - `--zookeeper` of the 2.x tools: the brokers that are registered there are
- * asked. */
+/* tool_zk_brokers.h - `--zookeeper` of the 2.x tools: a session with it, and the brokers that are
+ * registered there, who are asked for most things. */
 #ifndef TOOLS_TOOL_ZK_BROKERS_H
 #define TOOLS_TOOL_ZK_BROKERS_H
+
+struct store;
+
+/* A session with that ZooKeeper, or the end of the process with a line. The log is silent until it
+ * is closed. Returns owned: tool_zk_close. @blocks */
+struct store *tool_zk_open(const char *connect);
+void tool_zk_close(struct store *s);
+/* Ends the process: "--zookeeper: <why>". */
+_Noreturn void tool_zk_die(const char *why);
 
 /* "host:port,host:port". Ends the process with a line when ZooKeeper does not answer or knows of no
  * broker. Returns owned. @blocks */

@@ -4,6 +4,7 @@ import os
 import signal
 import struct
 import subprocess
+import tempfile
 import unittest
 
 import harness
@@ -41,6 +42,45 @@ class ClusterToolsTest(unittest.TestCase):
             self.assertEqual(r.text, "Successfully completed leader election (PREFERRED) for partitions t-0\n")
             self.assertEqual(c.leader("t", 0), 1)
             self.assertEqual(self.tool(c, "kafka-topics", "--describe", "--under-replicated-partitions").text, "")
+
+    def test_preferred_leaders_come_back_by_the_tool_of_2(self):
+        name = "kafka-preferred-replica-election"
+        with Cluster(2, overrides={"auto.leader.rebalance.enable": "false"}) as c, tempfile.NamedTemporaryFile("w") as f:
+            f.write('{"partitions": [{"topic": "t", "partition": 0}, {"topic": "gone", "partition": 7}]}')
+            f.flush()
+            c.create_topic("t", partitions=1, replication=2, assignment=[[1, 2]])
+            c.wait_isr("t", 1, 2)
+
+            def move_away():
+                c.broker(1).stop()
+                c.wait_state("t", 0, lambda s: s["leader"] == 2)
+                c.broker(1).start()
+                c.wait_brokers()
+                c.wait_isr("t", 1, 2)
+            move_away()
+            r = self.tool(c, name)
+            self.assertEqual(r.text, "Successfully completed preferred replica election for partitions t-0\n")
+            self.assertEqual(c.leader("t", 0), 1)
+            move_away()
+            r = run_tool(name, "--zookeeper", c.zk.connect, "--path-to-json-file", f.name)
+            self.assertEqual((r.status, r.text), (0,
+                "Skipping preferred replica leader election for partition gone-7 since it doesn't exist\n"
+                "Created preferred replica election path with t-0\n"
+                "Successfully started preferred replica election for partitions Set(t-0)\n"), r.err)
+            c.wait_state("t", 0, lambda s: s["leader"] == 1)
+            move_away()
+            r = run_tool(name, "--zookeeper", c.zk.connect)
+            self.assertEqual(r.status, 0, r.err)
+            self.assertTrue(r.lines[-1].startswith("Successfully started preferred replica election for partitions Set("))
+            c.wait_state("t", 0, lambda s: s["leader"] == 1)
+            with c.zk.client() as z:
+                until("the controller takes the node away", lambda: z.stat("/admin/preferred_replica_election") is None)
+
+    def test_flags_of_the_tool_of_2(self):
+        for args in (("--admin.config", "f"), ("--bootstrap-server", "a:1", "--zookeeper", "b:2")):
+            r = run_tool("kafka-preferred-replica-election", *args)
+            self.assertEqual(r.status, 1)
+            self.assertIn("Exactly one of --bootstrap-server or --zookeeper", r.err)
 
     def verify(self, c, *args):
         at = ",".join(c.broker(i).address for i in c.running())
