@@ -454,6 +454,21 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
     return complete;
 }
 
+/* A broker before 0.11 cannot be asked without making what is missing: then that is done at once.
+ * false: no topic may be made, so that it is not asked at all. */
+static bool make_unseen(struct cluster *c)
+{
+    bool any = false;
+    pthread_mutex_lock(&c->lock);
+    for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n)) {
+        struct topic_meta *t = container_of(n, struct topic_meta, hnode);
+        any |= t->create && !t->may_create;
+        t->may_create |= t->create;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return any;
+}
+
 static void on_metadata(void *arg, int status, int version, const void *response)
 {
     struct cluster *c = arg;
@@ -474,6 +489,7 @@ static void on_metadata(void *arg, int status, int version, const void *response
     executor_timer_start(c->ex, &c->refresh_timer, next);
     if (status == 0 && c->on_metadata)
         c->on_metadata(c->on_metadata_arg);
+    more |= status == -ENOTSUP && make_unseen(c);
     if (more && !c->closing)
         refresh_now(c);
 }
