@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/siphash.h"
+
 enum { FIRST_BUCKETS = 8 };
 
 void hmap_init(struct hmap *m)
@@ -101,11 +103,11 @@ struct hnode *hmap_next(const struct hmap *m, const struct hnode *node)
 }
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static uint64_t key[2]; /* fixed once set */
+static struct siphash_key key; /* fixed once set */
 
 static void key_from_kernel(void)
 {
-    while (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
+    while (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
         if (errno != EINTR)
             abort();
 }
@@ -117,61 +119,13 @@ static void key_known(void)
 void hash_fix_seed(uint64_t seed)
 {
     pthread_once(&key_once, key_known);
-    key[0] = seed;
-    key[1] = ~seed;
-}
-
-struct sip {
-    uint64_t v0, v1, v2, v3;
-};
-
-static inline uint64_t rotl(uint64_t v, int by)
-{
-    return v << by | v >> (64 - by);
-}
-
-static inline void sip_round(struct sip *s)
-{
-    s->v0 += s->v1;
-    s->v1 = rotl(s->v1, 13) ^ s->v0;
-    s->v0 = rotl(s->v0, 32);
-    s->v2 += s->v3;
-    s->v3 = rotl(s->v3, 16) ^ s->v2;
-    s->v0 += s->v3;
-    s->v3 = rotl(s->v3, 21) ^ s->v0;
-    s->v2 += s->v1;
-    s->v1 = rotl(s->v1, 17) ^ s->v2;
-    s->v2 = rotl(s->v2, 32);
-}
-
-static inline void sip_word(struct sip *s, uint64_t word)
-{
-    s->v3 ^= word;
-    sip_round(s);
-    s->v0 ^= word;
+    key = (struct siphash_key){{seed, ~seed}};
 }
 
 uint64_t hash_bytes(const void *p, size_t n)
 {
     pthread_once(&key_once, key_from_kernel);
-    struct sip s = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
-                    key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
-    const uint8_t *at = p;
-    size_t left = n;
-    for (; left >= 8; left -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        sip_word(&s, word);
-    }
-    uint64_t last = 0;
-    if (left)
-        memcpy(&last, at, left);
-    sip_word(&s, last | (uint64_t)n << 56);
-    s.v2 ^= 0xff;
-    sip_round(&s);
-    sip_round(&s);
-    sip_round(&s);
-    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+    return siphash13(&key, p, n);
 }
 
 uint64_t hash_int(uint64_t v)

@@ -1,5 +1,5 @@
-/* siphash.h - SipHash-2-4 with 128 bits: a hash of short strings that cannot be made to collide by
- * who does not know its key. */
+/* siphash.h - SipHash: a hash of short strings that cannot be made to collide by who does not know
+ * its key. */
 #ifndef BASE_SIPHASH_H
 #define BASE_SIPHASH_H
 
@@ -12,6 +12,9 @@ struct siphash_key {
 
 /* From the machine's random source. */
 struct siphash_key siphash_random_key(void);
+/* SipHash-1-3, 64 bits: for tables, where a collision costs time only. */
+uint64_t siphash13(const struct siphash_key *key, const void *p, size_t n);
+/* SipHash-2-4, 128 bits: for where a hash stands for what was hashed. */
 void siphash128(const struct siphash_key *key, const void *p, size_t n, uint64_t out[2]);
 
 #endif

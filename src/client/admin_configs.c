@@ -125,13 +125,33 @@ void kafka_config_entries_free(kafka_config_entries_t *e)
 
 /* ---- changes ---- */
 
+/* Of the one resource of the answer. */
+static kafka_err_t changed(struct op *op, int32_t n, int16_t code, struct str message)
+{
+    return n == 1 ? final_error(admin_say(op->arg, code, message)) : KAFKA_ERR_BAD_RESPONSE;
+}
+
+/* request NULL: there was no memory for it. */
+static kafka_err_t run_change(kafka_admin_t *a, int32_t node, int16_t api_key, const void *request,
+                              kafka_err_t (*handle)(struct op *, int, const void *),
+                              int64_t timeout_ms, char *message, size_t message_n)
+{
+    struct admin_said said = {.message = message, .n = message_n};
+    struct op op = {.node = node,
+                    .api_key = api_key,
+                    .min_version = -1,
+                    .max_version = -1,
+                    .request = request,
+                    .handle = handle,
+                    .arg = &said};
+    return request ? outcome(op_run(a->cluster, &op, timeout_ms)) : KAFKA_ERR_NO_MEMORY;
+}
+
 static kafka_err_t on_altered(struct op *op, int version, const void *response)
 {
     const struct incremental_alter_configs_response *m = response;
-    if (m->responses.n != 1)
-        return KAFKA_ERR_BAD_RESPONSE;
-    return final_error(
-        admin_say(op->arg, m->responses.v[0].error_code, m->responses.v[0].error_message));
+    const struct incremental_alter_configs_response_response *r = m->responses.v;
+    return changed(op, m->responses.n, r ? r->error_code : 0, r ? r->error_message : STR_NULL);
 }
 
 kafka_err_t kafka_admin_alter_configs(kafka_admin_t *a, int resource_type, const char *resource,
@@ -140,44 +160,37 @@ kafka_err_t kafka_admin_alter_configs(kafka_admin_t *a, int resource_type, const
 {
     struct arena mem;
     struct incremental_alter_configs_request req;
-    struct admin_said said = {.message = message, .n = message_n};
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
     arena_init(&mem, 0);
     incremental_alter_configs_request_init(&req);
-    req.resources.v = incremental_alter_configs_request_resource_new(&mem, 1);
-    req.resources.n = 1;
-    if (req.resources.v) {
-        struct incremental_alter_configs_request_resource *r = req.resources.v;
+    struct incremental_alter_configs_request_resource *r =
+        incremental_alter_configs_request_resource_new(&mem, 1);
+    struct incremental_alter_configs_request_config *configs =
+        incremental_alter_configs_request_config_new(&mem, (int32_t)ops_n);
+    if (r && configs) {
+        req.resources.v = r;
+        req.resources.n = 1;
         r->resource_type = (int8_t)resource_type;
         r->resource_name = str_of(resource);
-        r->configs.v = incremental_alter_configs_request_config_new(&mem, (int32_t)ops_n);
+        r->configs.v = configs;
         r->configs.n = (int32_t)ops_n;
-        for (size_t i = 0; r->configs.v && i < ops_n; i++) {
-            r->configs.v[i].name = str_of(ops[i].name);
-            r->configs.v[i].config_operation = (int8_t)ops[i].op;
-            r->configs.v[i].value = str_of(ops[i].value);
-        }
-        struct op op = {.node = node_of(resource_type, resource),
-                        .api_key = API_INCREMENTAL_ALTER_CONFIGS,
-                        .min_version = -1,
-                        .max_version = -1,
-                        .request = &req,
-                        .handle = on_altered,
-                        .arg = &said};
-        if (r->configs.v)
-            err = op_run(a->cluster, &op, timeout_ms);
     }
+    for (size_t i = 0; r && configs && i < ops_n; i++) {
+        configs[i].name = str_of(ops[i].name);
+        configs[i].config_operation = (int8_t)ops[i].op;
+        configs[i].value = str_of(ops[i].value);
+    }
+    kafka_err_t err =
+        run_change(a, node_of(resource_type, resource), API_INCREMENTAL_ALTER_CONFIGS,
+                   r && configs ? &req : NULL, on_altered, timeout_ms, message, message_n);
     arena_free(&mem);
-    return outcome(err);
+    return err;
 }
 
 static kafka_err_t on_replaced(struct op *op, int version, const void *response)
 {
     const struct alter_configs_response *m = response;
-    if (m->responses.n != 1)
-        return KAFKA_ERR_BAD_RESPONSE;
-    return final_error(
-        admin_say(op->arg, m->responses.v[0].error_code, m->responses.v[0].error_message));
+    const struct alter_configs_response_response *r = m->responses.v;
+    return changed(op, m->responses.n, r ? r->error_code : 0, r ? r->error_message : STR_NULL);
 }
 
 kafka_err_t kafka_admin_replace_configs(kafka_admin_t *a, int resource_type, const char *resource,
@@ -186,32 +199,26 @@ kafka_err_t kafka_admin_replace_configs(kafka_admin_t *a, int resource_type, con
 {
     struct arena mem;
     struct alter_configs_request req;
-    struct admin_said said = {.message = message, .n = message_n};
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
     arena_init(&mem, 0);
     alter_configs_request_init(&req);
-    req.resources.v = alter_configs_request_resource_new(&mem, 1);
-    req.resources.n = 1;
-    if (req.resources.v) {
-        struct alter_configs_request_resource *r = req.resources.v;
+    struct alter_configs_request_resource *r = alter_configs_request_resource_new(&mem, 1);
+    struct alter_configs_request_config *to =
+        alter_configs_request_config_new(&mem, (int32_t)configs_n);
+    if (r && to) {
+        req.resources.v = r;
+        req.resources.n = 1;
         r->resource_type = (int8_t)resource_type;
         r->resource_name = str_of(resource);
-        r->configs.v = alter_configs_request_config_new(&mem, (int32_t)configs_n);
+        r->configs.v = to;
         r->configs.n = (int32_t)configs_n;
-        for (size_t i = 0; r->configs.v && i < configs_n; i++) {
-            r->configs.v[i].name = str_of(configs[i].name);
-            r->configs.v[i].value = str_of(configs[i].value);
-        }
-        struct op op = {.node = node_of(resource_type, resource),
-                        .api_key = API_ALTER_CONFIGS,
-                        .min_version = -1,
-                        .max_version = -1,
-                        .request = &req,
-                        .handle = on_replaced,
-                        .arg = &said};
-        if (r->configs.v)
-            err = op_run(a->cluster, &op, timeout_ms);
     }
+    for (size_t i = 0; r && to && i < configs_n; i++) {
+        to[i].name = str_of(configs[i].name);
+        to[i].value = str_of(configs[i].value);
+    }
+    kafka_err_t err =
+        run_change(a, node_of(resource_type, resource), API_ALTER_CONFIGS, r && to ? &req : NULL,
+                   on_replaced, timeout_ms, message, message_n);
     arena_free(&mem);
-    return outcome(err);
+    return err;
 }

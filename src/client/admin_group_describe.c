@@ -37,6 +37,37 @@ static void keep_coordinator(struct describe_call *c)
             .id = node_id(n), .host = keep(c->mem, str_of(node_host(n))), .port = node_port(n)};
 }
 
+/* Room for the members that the answer lists; what both protocols tell of a group. NULL without
+ * memory. */
+static kafka_member_info_t *keep_group(struct describe_call *c, const char *type, struct str state,
+                                       struct str assignor, int32_t operations, int32_t members_n)
+{
+    kafka_member_info_t *members = arena_array(c->mem, kafka_member_info_t, (size_t)members_n);
+    if (!members)
+        return NULL;
+    c->to->type = type;
+    c->to->state = keep(c->mem, state);
+    c->to->assignor = keep(c->mem, assignor);
+    c->to->authorized_operations = operations;
+    c->to->members = members;
+    c->to->members_n = (size_t)members_n;
+    keep_coordinator(c);
+    return members;
+}
+
+static kafka_err_t ask(struct admin_group *g, struct describe_call *c, int16_t api_key,
+                       const void *request, kafka_err_t (*handle)(struct op *, int, const void *),
+                       int64_t timeout_ms)
+{
+    struct op op = {.api_key = api_key,
+                    .min_version = -1,
+                    .max_version = -1,
+                    .request = request,
+                    .handle = handle,
+                    .arg = c};
+    return admin_group_run(g, &op, timeout_ms);
+}
+
 /* ---- classic ---- */
 
 static bool keep_assignment(struct arena *a, struct bytes bytes, kafka_member_info_t *to)
@@ -80,19 +111,13 @@ static kafka_err_t on_classic(struct op *op, int version, const void *response)
     const struct describe_groups_response_group *g = m->groups.v;
     if (g->error_code)
         return g->error_code;
-    kafka_member_info_t *members = arena_array(c->mem, kafka_member_info_t, (size_t)g->members.n);
+    kafka_member_info_t *members = keep_group(c, "classic", g->group_state, g->protocol_data,
+                                              g->authorized_operations, g->members.n);
     if (!members)
         return KAFKA_ERR_NO_MEMORY;
     for (int32_t i = 0; i < g->members.n; i++)
         keep_classic_member(c->mem, g, &g->members.v[i], &members[i]);
     c->to->protocol_type = keep(c->mem, g->protocol_type);
-    c->to->state = keep(c->mem, g->group_state);
-    c->to->type = "classic";
-    c->to->assignor = keep(c->mem, g->protocol_data);
-    c->to->authorized_operations = g->authorized_operations;
-    c->to->members = members;
-    c->to->members_n = (size_t)g->members.n;
-    keep_coordinator(c);
     /* Brokers tell of a group that is not there as one that is dead. */
     return str_eqz(g->group_state, "Dead") ? KERR_GROUP_ID_NOT_FOUND : KAFKA_OK;
 }
@@ -105,13 +130,7 @@ static kafka_err_t ask_classic(struct admin_group *g, struct describe_call *c, c
     describe_groups_request_init(&req);
     req.groups.v = &name;
     req.groups.n = 1;
-    struct op op = {.api_key = API_DESCRIBE_GROUPS,
-                    .min_version = -1,
-                    .max_version = -1,
-                    .request = &req,
-                    .handle = on_classic,
-                    .arg = c};
-    return admin_group_run(g, &op, timeout_ms);
+    return ask(g, c, API_DESCRIBE_GROUPS, &req, on_classic, timeout_ms);
 }
 
 /* ---- consumer protocol ---- */
@@ -165,21 +184,15 @@ static kafka_err_t on_consumer(struct op *op, int version, const void *response)
     c->to->error_message = admin_keep(c->mem, g->error_message);
     if (g->error_code)
         return g->error_code;
-    kafka_member_info_t *members = arena_array(c->mem, kafka_member_info_t, (size_t)g->members.n);
+    kafka_member_info_t *members = keep_group(c, "consumer", g->group_state, g->assignor_name,
+                                              g->authorized_operations, g->members.n);
     if (!members)
         return KAFKA_ERR_NO_MEMORY;
     for (int32_t i = 0; i < g->members.n; i++)
         keep_member(c->mem, &g->members.v[i], &members[i]);
     c->to->protocol_type = "consumer";
-    c->to->state = keep(c->mem, g->group_state);
-    c->to->type = "consumer";
-    c->to->assignor = keep(c->mem, g->assignor_name);
     c->to->epoch = g->group_epoch;
     c->to->target_epoch = g->assignment_epoch;
-    c->to->authorized_operations = g->authorized_operations;
-    c->to->members = members;
-    c->to->members_n = (size_t)g->members.n;
-    keep_coordinator(c);
     return KAFKA_OK;
 }
 
@@ -191,13 +204,7 @@ static kafka_err_t ask_consumer(struct admin_group *g, struct describe_call *c, 
     consumer_group_describe_request_init(&req);
     req.group_ids.v = &name;
     req.group_ids.n = 1;
-    struct op op = {.api_key = API_CONSUMER_GROUP_DESCRIBE,
-                    .min_version = -1,
-                    .max_version = -1,
-                    .request = &req,
-                    .handle = on_consumer,
-                    .arg = c};
-    return admin_group_run(g, &op, timeout_ms);
+    return ask(g, c, API_CONSUMER_GROUP_DESCRIBE, &req, on_consumer, timeout_ms);
 }
 
 /* ---- both ---- */

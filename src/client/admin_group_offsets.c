@@ -77,6 +77,28 @@ static kafka_err_t outcome_end(struct outcome *o, kafka_err_t err, kafka_err_t *
     return err;
 }
 
+/* Asks the coordinator, and ends the outcome. request NULL: there was no memory for it. */
+static kafka_err_t outcome_ask(struct outcome *o, kafka_admin_t *a, const char *group,
+                               int16_t api_key, int min_version, const void *request,
+                               kafka_err_t (*handle)(struct op *, int, const void *),
+                               int64_t timeout_ms, kafka_err_t *errs)
+{
+    struct admin_group g;
+    struct op op = {.api_key = api_key,
+                    .min_version = min_version,
+                    .max_version = -1,
+                    .request = request,
+                    .handle = handle,
+                    .arg = o};
+    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
+    if (request) {
+        admin_group_begin(&g, a, group);
+        err = admin_group_run(&g, &op, timeout_ms);
+        admin_group_end(&g);
+    }
+    return outcome_end(o, err == ADMIN_UNKNOWN_TOPIC ? KERR_UNKNOWN_TOPIC_OR_PARTITION : err, errs);
+}
+
 /* Topics of the same name that follow each other share an entry: index of the entry for tps[i]. */
 static bool same_topic(const kafka_topic_partition_t *tps, size_t i)
 {
@@ -129,28 +151,17 @@ kafka_err_t kafka_admin_alter_group_offsets(kafka_admin_t *a, const char *group,
                                             int64_t timeout_ms, kafka_err_t *errs)
 {
     struct arena mem;
-    struct admin_group g;
     struct offset_commit_request req;
     struct outcome o = {0};
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
     arena_init(&mem, 0);
     kafka_topic_partition_t *tps = arena_array(&mem, kafka_topic_partition_t, n);
     for (size_t i = 0; tps && i < n; i++)
         tps[i] = (kafka_topic_partition_t){offsets[i].topic, offsets[i].partition};
-    if (tps && outcome_begin(&o, tps, n) && fill_commit(&mem, &req, group, offsets, tps, n)) {
-        struct op op = {.api_key = API_OFFSET_COMMIT,
-                        .min_version = 1,
-                        .max_version = -1,
-                        .request = &req,
-                        .handle = on_altered,
-                        .arg = &o};
-        admin_group_begin(&g, a, group);
-        err = admin_group_run(&g, &op, timeout_ms);
-        admin_group_end(&g);
-    }
+    bool made = tps && outcome_begin(&o, tps, n) && fill_commit(&mem, &req, group, offsets, tps, n);
+    kafka_err_t err = outcome_ask(&o, a, group, API_OFFSET_COMMIT, 1, made ? &req : NULL,
+                                  on_altered, timeout_ms, errs);
     arena_free(&mem);
-    return outcome_end(&o, err == ADMIN_UNKNOWN_TOPIC ? KERR_UNKNOWN_TOPIC_OR_PARTITION : err,
-                       errs);
+    return err;
 }
 
 /* ---- delete ---- */
@@ -195,25 +206,14 @@ kafka_err_t kafka_admin_delete_group_offsets(kafka_admin_t *a, const char *group
                                              int64_t timeout_ms, kafka_err_t *errs)
 {
     struct arena mem;
-    struct admin_group g;
     struct offset_delete_request req;
     struct outcome o = {0};
-    kafka_err_t err = KAFKA_ERR_NO_MEMORY;
     arena_init(&mem, 0);
-    if (outcome_begin(&o, tps, n) && fill_delete(&mem, &req, group, tps, n)) {
-        struct op op = {.api_key = API_OFFSET_DELETE,
-                        .min_version = -1,
-                        .max_version = -1,
-                        .request = &req,
-                        .handle = on_deleted,
-                        .arg = &o};
-        admin_group_begin(&g, a, group);
-        err = admin_group_run(&g, &op, timeout_ms);
-        admin_group_end(&g);
-    }
+    bool made = outcome_begin(&o, tps, n) && fill_delete(&mem, &req, group, tps, n);
+    kafka_err_t err = outcome_ask(&o, a, group, API_OFFSET_DELETE, -1, made ? &req : NULL,
+                                  on_deleted, timeout_ms, errs);
     arena_free(&mem);
-    return outcome_end(&o, err == ADMIN_UNKNOWN_TOPIC ? KERR_UNKNOWN_TOPIC_OR_PARTITION : err,
-                       errs);
+    return err;
 }
 
 /* ---- members ---- */

@@ -6,6 +6,7 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_format.h"
 #include "tools/tool_io.h"
+#include "tools/tool_progress.h"
 #include "tools/tool_reading.h"
 
 struct args {
@@ -145,6 +146,7 @@ struct printing {
     struct format *format;
     const struct args *args;
     int64_t printed;
+    struct progress progress;
 };
 
 static bool enough(const struct printing *p)
@@ -178,6 +180,7 @@ static int print_messages(struct printing *p, const kafka_messages_t *m)
     size_t i = 0;
     while (status < 0 && i < kafka_messages_count(m) && !enough(p) && tool_output_ok())
         status = print_message(p, kafka_messages_at(m, i++));
+    progress_step(&p->progress, p->printed);
     fflush(stdout); /* who watches sees records as they come */
     reading_give_back(&p->reading, m, i);
     return status < 0 && !tool_output_ok() ? reader_gone() : status;
@@ -237,7 +240,9 @@ int main(int argc, char **argv)
     reading_open(&p.reading, conf, a.topic);
     tool_on_interrupt(on_interrupt, &p.reading.consumer);
     tool_watch_output();
+    progress_begin(&p.progress, progress_wanted(), NULL, 0);
     int status = run(&p);
+    progress_end(&p.progress);
     tool_end_interrupts();
     status = tool_finish(status);
     if (a.systest)

@@ -10,6 +10,7 @@
 #include "tools/tool_io.h"
 #include "tools/tool_line_reader.h"
 #include "tools/tool_lines.h"
+#include "tools/tool_progress.h"
 
 struct args {
     const char *topic, *bootstrap, *broker_list, *compression, *acks, *line_reader;
@@ -151,12 +152,15 @@ static bool send_record(struct sending *s, const kafka_record_t *record)
 /* Returns the exit status. */
 static int send_lines(struct sending *s, struct line_reader *reader)
 {
-    bool prompt = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    bool typed = isatty(STDIN_FILENO), prompt = typed && isatty(STDOUT_FILENO);
     struct tool_lines lines;
+    struct progress progress;
+    int64_t sent = 0;
     char *line;
     size_t n;
     int rc = 1, status = 0;
     tool_lines_init(&lines, STDIN_FILENO);
+    progress_begin(&progress, !typed && isatty(STDERR_FILENO), NULL, 0);
     while (status == 0 && !tool_interrupted()) {
         if (prompt) {
             putchar('>');
@@ -174,7 +178,9 @@ static int send_lines(struct sending *s, struct line_reader *reader)
         } else if (!send_record(s, &record)) {
             status = 1;
         }
+        progress_step(&progress, ++sent);
     }
+    progress_end(&progress);
     if (rc < 0) {
         tool_log_error("reading standard input: %s", strerror(-rc));
         status = 1;

@@ -12,7 +12,7 @@
 #include "tools/tool_payload.h"
 #include "tools/tool_reading.h"
 
-enum { POLL_MS = 60000, REPORT_EACH = 1000 };
+enum { REPORT_EACH = 1000 };
 
 struct args {
     int64_t decimals;
@@ -41,6 +41,7 @@ struct run {
     struct payload *payload;
     const char *topic;
     int64_t count;
+    int64_t timeout_ms; /* of each call and each record: default.api.timeout.ms */
     struct latency latency;
 };
 
@@ -54,7 +55,8 @@ static void make_topic(struct run *r)
 {
     kafka_cluster_info_t *info;
     char message[512] = "";
-    check(kafka_admin_describe(r->admin, &r->topic, 1, POLL_MS, &info), "looking for the topic");
+    check(kafka_admin_describe(r->admin, &r->topic, 1, r->timeout_ms, &info),
+          "looking for the topic");
     bool missing = info->topics_n == 1 && info->topics[0].err == KERR_UNKNOWN_TOPIC_OR_PARTITION;
     kafka_cluster_info_free(info);
     if (!missing)
@@ -62,8 +64,8 @@ static void make_topic(struct run *r)
     printf("Topic \"%s\" does not exist. Will create topic with 1 partition(s) and replication "
            "factor = 1\n",
            r->topic);
-    kafka_err_t err = kafka_admin_create_topic(r->admin, r->topic, 1, 1, NULL, 0, NULL, 0, POLL_MS,
-                                               message, sizeof message);
+    kafka_err_t err = kafka_admin_create_topic(r->admin, r->topic, 1, 1, NULL, 0, NULL, 0,
+                                               r->timeout_ms, message, sizeof message);
     if (err != KAFKA_OK)
         tool_die("creating topic %s: %s", r->topic, *message ? message : tool_error(err));
 }
@@ -79,16 +81,17 @@ static void go_to_end(struct run *r)
     check(err, "assigning partitions");
     for (size_t i = 0; i < reading->parts_n; i++)
         check(kafka_consumer_position(reading->consumer, reading->parts[i].topic,
-                                      reading->parts[i].partition, POLL_MS, &offset),
+                                      reading->parts[i].partition, r->timeout_ms, &offset),
               "finding the end");
 }
 
 static void receive(struct run *r, const void *value, size_t n)
 {
     kafka_messages_t *m;
-    check(kafka_consumer_poll(r->reading.consumer, POLL_MS, &m), "receiving");
+    check(kafka_consumer_poll(r->reading.consumer, r->timeout_ms, &m), "receiving");
     if (!m)
-        tool_die("poll() timed out before finding a result (timeout:[%d])", POLL_MS);
+        tool_die("poll() timed out before finding a result (timeout:[%lld])",
+                 (long long)r->timeout_ms);
     if (kafka_messages_count(m) != 1)
         tool_die("Only one result was expected during this test. We found [%zu]",
                  kafka_messages_count(m));
@@ -174,6 +177,7 @@ int main(int argc, char **argv)
     const char *file = a.words.n == 6 ? a.words.v[5] : NULL;
     kafka_conf_t *conf = make_conf(a.words.v[0], file);
     r.admin = tool_admin(conf);
+    r.timeout_ms = tool_api_timeout(conf);
     make_topic(&r);
     kafka_conf_t *reading = make_conf(a.words.v[0], file);
     tool_conf_set(reading, "auto.offset.reset", "latest");

@@ -14,6 +14,7 @@
 #include "protocol/record_iter.h"
 #include "tools/tool_dump.h"
 #include "tools/tool_io.h"
+#include "tools/tool_progress.h"
 
 enum { WINDOW = 256 << 10 };
 
@@ -237,6 +238,8 @@ static void walk(struct dumping *w, int64_t size)
     enum batch_walk got = BATCH_END;
     struct batch b;
     int64_t pos;
+    struct progress progress;
+    progress_begin(&progress, progress_wanted(), dump_base_name(w->path), size);
     while (tool_output_ok() && (got = file_batches_next(&w->walk, &b, &pos)) == BATCH_OK) {
         int valid = file_batches_crc_ok(&w->walk, &b, pos);
         if (valid < 0)
@@ -244,7 +247,9 @@ static void walk(struct dumping *w, int64_t size)
         print_batch(&b, pos, valid);
         if (w->d->deep)
             print_records(w, &b, pos);
+        progress_step(&progress, pos + b.size);
     }
+    progress_end(&progress);
     if (w->walk.error)
         dump_failed(w->d, w->path, "reading at position %" PRId64 ": %s", w->walk.pos,
                     strerror(-w->walk.error));

@@ -338,6 +338,31 @@ class ConsoleTest(ToolTest):
             os.close(master)
         self.assertEqual(self.consume(t, 1).out, b"typed\n")
 
+    def test_long_work_shows_how_far_it_is(self):
+        """On a terminal only, and only after some seconds."""
+        t = self.topic()
+        self.create(t)
+        master, slave = pty.openpty()
+        p = subprocess.Popen([harness.program("kafka-console-producer"), "--bootstrap-server", self.broker.address,
+                              "--topic", t], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=slave)
+        os.close(slave)
+        got, end, n = b"", time.monotonic() + harness.DEADLINE, 0
+        try:
+            while b"records/s" not in got:
+                self.assertGreater(end, time.monotonic(), got)
+                p.stdin.write(b"line\n")
+                p.stdin.flush()
+                n += 1
+                if select.select([master], [], [], 0.02)[0]:
+                    got += os.read(master, 4096)
+            self.assertRegex(got, rb"^\r[0-9]+ records, [0-9]+ records/s")
+            p.stdin.close()
+            self.assertEqual(p.wait(60), 0)
+        finally:
+            p.kill()
+            os.close(master)
+        self.assertEqual(self.tool("kafka-get-offsets", "--topic", t).lines, ["%s:0:%d" % (t, n)])
+
     def read_until(self, fd, mark):
         got, end = b"", time.monotonic() + harness.DEADLINE
         while not got.endswith(mark):

@@ -79,6 +79,7 @@ class FailuresTest(unittest.TestCase):
             ("kafka-log-dirs", ["--describe", *config]), ("kafka-cluster", ["cluster-id", "--config", cls.config]),
             ("kafka-broker-api-versions", config),
             ("kafka-leader-election", ["--election-type", "preferred", "--all-topic-partitions", "--admin.config", cls.config]),
+            ("kafka-preferred-replica-election", ["--admin.config", cls.config]),
             ("kafka-console-producer", ["--topic", "t", "--sync", "--producer.config", cls.config, "--max-block-ms", TIMEOUT_MS,
                                         "--request-timeout-ms", TIMEOUT_MS // 2]),
         ]
@@ -97,10 +98,27 @@ class FailuresTest(unittest.TestCase):
                 self.assertLess(time.monotonic() - start, ROOM_S)
                 self.assertNotRegex(r.err, r"(?i)sanitizer|assert")
 
+    def check_workers(self, address):
+        """Those that send, read or measure: failures are told with the address, whatever the exit status means to them."""
+        at = ["--bootstrap-server", address, "--topic", "t"]
+        for name, args, status in (
+                ("kafka-verifiable-producer", [*at, "--max-messages", 1, "--producer.config", self.config], 0),
+                ("kafka-e2e-latency", [address, "t", 1, 1, 10, self.config], 1),
+                ("kafka-producer-perf-test", ["--topic", "t", "--num-records", 1, "--throughput", -1, "--record-size", 10,
+                                              "--producer.config", self.config, "--producer-props",
+                                              "bootstrap.servers=" + address], 1),
+                ("kafka-consumer-perf-test", [*at, "--messages", 1, "--timeout", TIMEOUT_MS, "--consumer.config", self.config],
+                 0)):
+            with self.subTest(name):
+                r = run_tool(name, *args, deadline=ROOM_S)
+                self.assertEqual(r.status, status, r.text + r.err)
+                self.assertIn(address, r.text + r.err)
+
     def test_nobody_listens(self):
         with socket.create_server(("127.0.0.1", 0)) as s:
             address = "127.0.0.1:%d" % s.getsockname()[1]
         self.check(address)
+        self.check_workers(address)
 
     def test_nobody_answers(self):
         s = Server(None)
@@ -111,6 +129,7 @@ class FailuresTest(unittest.TestCase):
         s = Server(b"")
         self.addCleanup(s.close)
         self.check(s.address)
+        self.check_workers(s.address)
 
     def test_another_protocol(self):
         for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\0\0\0\x10" + b"\xff" * 16):

@@ -41,6 +41,23 @@ static void matches_known_values(void **state)
     }
 }
 
+static void the_quick_form_matches_known_values(void **state)
+{
+    static const struct {
+        size_t n;
+        uint64_t hash;
+    } t[] = {{0, 0xabac0158050fc4dc}, {1, 0xc9f49bf37d57ca93}, {7, 0xd3927d989bb11140},
+             {8, 0x369095118d299a8e}, {9, 0x25a48eb36c063de4}, {17, 0x9cf2689063dbd80c},
+             {64, 0xf17997ec4b4a6065}};
+    uint8_t bytes[64];
+    struct siphash_key k;
+    for (uint8_t i = 0; i < 64; i++)
+        bytes[i] = i;
+    memcpy(k.k, bytes, 16);
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++)
+        assert_true(siphash13(&k, bytes, t[i].n) == t[i].hash);
+}
+
 static void keys_matter(void **state)
 {
     struct siphash_key a = siphash_random_key(), b = siphash_random_key();
@@ -50,4 +67,5 @@ static void keys_matter(void **state)
     assert_memory_not_equal(x, y, 16);
 }
 
-UNIT_MAIN(unit_test(matches_known_values), unit_test(keys_matter))
+UNIT_MAIN(unit_test(matches_known_values), unit_test(the_quick_form_matches_known_values),
+          unit_test(keys_matter))
