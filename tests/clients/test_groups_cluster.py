@@ -76,7 +76,8 @@ def verifiable(line):
 
 
 def members(brokers):
-    fast = ["session.timeout.ms=10000", "heartbeat.interval.ms=300", "auto.commit.interval.ms=200",
+    # Who waits for a broker that sleeps gives up before its session ends.
+    fast = ["socket.timeout.ms=4000", "session.timeout.ms=10000", "heartbeat.interval.ms=300", "auto.commit.interval.ms=200",
             "topic.metadata.refresh.interval.ms=1000", "reconnect.backoff.max.ms=200", "auto.offset.reset=earliest"]
     return [Member("C library", [harness.bin_dir() + "/kafka-verifiable-consumer", "--bootstrap-server", brokers,
                                  "--topic", "t", "--group-id", "g", "--session-timeout", "10000"], verifiable),
@@ -176,6 +177,9 @@ class GroupOnCluster(unittest.TestCase):
                 h.check()
                 self.wait_all(c, group, watch, {p: len(c.log_of("t", p)) for p in range(PARTITIONS)})
             except BaseException:
+                sys.stderr.write("committed: %s\n" % watch.committed)
+                with c.conn(self.coordinator(c)) as k:
+                    sys.stderr.write("group: %s\n" % g.describe(k, "g"))
                 for m in group:
                     sys.stderr.write("---- %s, %d read, status %s\n%s\n" % (m.name, len(m.read), m.process.poll(),
                                                                            "".join(m.errors[-20:])))
