@@ -32,6 +32,13 @@ void topic_admin_free(struct topic_admin *t)
     free(t);
 }
 
+bool admin_permitted(const struct topic_permit *permit, bool *permitted, int32_t partitions)
+{
+    if (permit && !*permitted)
+        *permitted = permit->take(permit->arg, partitions);
+    return !permit || *permitted;
+}
+
 /* splitmix64 */
 int admin_random(struct topic_admin *t, int n)
 {

@@ -31,6 +31,14 @@ void topic_admin_free(struct topic_admin *t);
 
 enum { TOPIC_PARTITIONS_MAX = 200000 }; /* of one topic */
 
+/* Asked once for each topic, when all else is checked and it is about to be written (not when it is
+ * only validated), for the partitions that are made: false refuses it with
+ * THROTTLING_QUOTA_EXCEEDED. On ex. */
+struct topic_permit {
+    bool (*take)(void *arg, int32_t partitions);
+    void *arg;
+};
+
 struct manual_assignment {
     int32_t partition; /* growth: not looked at, they come in order */
     const int32_t *brokers;
@@ -46,6 +54,7 @@ struct new_topic {
     int configs_n;
     bool any_racks; /* auto creation: where only some brokers have a rack, none counts; else such a
                        cluster is refused */
+    const struct topic_permit *permit; /* NULL = none is needed */
     /* result */
     enum kerr error;
     char *message; /* malloc'ed, or NULL; freed by the caller */
@@ -72,8 +81,9 @@ struct topic_growth {
     int32_t count;                               /* total wanted */
     const struct manual_assignment *assignments; /* of the new ones, or NULL */
     int assignments_n;
-    enum kerr error; /* result; set already: left alone */
-    char *message;   /* malloc'ed, or NULL; freed by the caller */
+    const struct topic_permit *permit; /* NULL = none is needed */
+    enum kerr error;                   /* result; set already: left alone */
+    char *message;                     /* malloc'ed, or NULL; freed by the caller */
 };
 void topic_admin_grow(struct topic_admin *t, struct topic_growth *topics, int n, bool validate_only,
                       struct executor *done_on, void (*done)(void *arg), void *arg);

@@ -35,6 +35,8 @@ static inline struct admin_call *call_of(struct flow *f)
 void admin_call_start(struct topic_admin *t, struct admin_call *c, const flow_step *steps);
 /* What a failure at the store is to a client. */
 enum kerr admin_store_error(int status);
+/* Once a topic: *permitted says whether it was asked. */
+bool admin_permitted(const struct topic_permit *permit, bool *permitted, int32_t partitions);
 /* 0 .. n-1 */
 int admin_random(struct topic_admin *t, int n);
 /* Sets *error, and *message (malloc'ed; left NULL without memory) unless there is one already. */

@@ -19,7 +19,8 @@ struct creation {
     struct new_topic *topic;
     enum creation_state state;
     int tries;
-    bool counted; /* by topic_names_begin */
+    bool counted;   /* by topic_names_begin */
+    bool permitted; /* by topic->permit */
     /* What the store said. */
     int marked, there, configured; /* status of: delete mark, topic, config node */
     struct topic_node node;
@@ -354,6 +355,9 @@ static void decide(struct flow *f)
                 c->counted = true;
         }
         c->state = CREATE_WRITE;
+        if (!t->error && !call->call.validate_only &&
+            !admin_permitted(t->permit, &c->permitted, c->node.partitions_n))
+            t->error = KERR_THROTTLING_QUOTA_EXCEEDED;
         if (!t->error && !call->call.validate_only)
             ask_write(f, c);
         if (t->error)

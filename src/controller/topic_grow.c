@@ -8,7 +8,8 @@
 struct growth {
     struct topic_growth *topic;
     bool over;
-    int marked; /* status of the delete mark */
+    bool permitted; /* by topic->permit */
+    int marked;     /* status of the delete mark */
 };
 
 struct grow_call {
@@ -185,8 +186,12 @@ static void take_node(struct flow *f, struct growth *g, const struct store_reque
         refuse(t, KERR_INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.");
     if (!t->error && znode_topic_decode(r->ops[0].result, &f->arena, &node))
         refuse(t, KERR_UNKNOWN_SERVER_ERROR, "The topic's node is malformed.");
+    int32_t had = t->error ? 0 : node.partitions_n;
     if (!t->error)
         extend(call->call.admin, t, &node, &f->arena);
+    if (!t->error && !call->call.validate_only &&
+        !admin_permitted(t->permit, &g->permitted, t->count - had))
+        t->error = KERR_THROTTLING_QUOTA_EXCEEDED;
     g->over = t->error || call->call.validate_only;
     if (g->over)
         return;

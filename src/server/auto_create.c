@@ -181,6 +181,7 @@ void auto_create_topics(struct auto_create *a, struct auto_topic *topics, int n,
         cr->topic = &topics[i];
         if (take(a, cr)) {
             fill(broker_config(a->broker), cr, &call->topics[call->n]);
+            call->topics[call->n].permit = topics[i].permit;
             call->n++;
         }
     }

@@ -293,6 +293,11 @@ static int make_admin(struct broker *b, char *err, size_t err_n)
     struct rate_window window = {(int)config_int(b->config, "quota.window.num"),
                                  config_int(b->config, "quota.window.size.seconds") * 1000};
     b->quotas = client_quotas_new(window);
+    if (b->quotas)
+        client_quotas_set_mutation_window(
+            b->quotas, (struct rate_window){
+                           (int)config_int(b->config, "controller.quota.window.num"),
+                           config_int(b->config, "controller.quota.window.size.seconds") * 1000});
     if (b->quotas && set_default_quotas(b) != 0)
         return fail(err, err_n, -ENOMEM, "cannot make the quotas");
     int rc = b->quotas ? topic_admin_new(&t, &b->topic_admin) : -ENOMEM;

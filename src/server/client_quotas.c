@@ -1,15 +1,22 @@
 /* client_quotas.c - see client_quotas.h. */
 #include "server/client_quotas.h"
 
+#include "base/bucket.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* What is owed of topic changes may take long to come in; who is quiet for so long may begin anew.
+ */
+enum { MUTATION_KEPT_MS = 3600000 };
+
 struct counter {
     struct hnode node;
     struct list lru; /* oldest first */
     struct rate rate;
+    struct bucket bucket; /* of QUOTA_MUTATION, in place of the rate */
     int64_t used_ms;
     struct str user, client; /* null where it is shared by all */
     char names[];
@@ -21,7 +28,7 @@ struct counters {
 };
 
 struct client_quotas {
-    struct rate_window window;
+    struct rate_window window, mutation_window;
     atomic_bool any[QUOTA_KINDS];
     pthread_mutex_t lock; /* all below */
     struct quota_limits limits;
@@ -33,7 +40,7 @@ struct client_quotas *client_quotas_new(struct rate_window window)
     struct client_quotas *q = calloc(1, sizeof(*q));
     if (!q)
         return NULL;
-    q->window = window;
+    q->window = q->mutation_window = window;
     pthread_mutex_init(&q->lock, NULL);
     quota_limits_init(&q->limits);
     for (int i = 0; i < QUOTA_KINDS; i++) {
@@ -121,6 +128,8 @@ static uint64_t hash_key(const struct counter_key *k)
 static void drop_idle(struct client_quotas *q, struct counters *all, int64_t now_ms)
 {
     int64_t kept_ms = (q->window.samples + 1) * q->window.sample_ms;
+    if (all == &q->counters[QUOTA_MUTATION])
+        kept_ms = MUTATION_KEPT_MS;
     while (!list_empty(&all->lru)) {
         struct counter *c = list_entry(all->lru.next, struct counter, lru);
         if (now_ms - c->used_ms < kept_ms)
@@ -158,8 +167,8 @@ static struct counter_key key_at(enum quota_level level, struct str user, struct
 
 /* The counter of this client and its limit; NULL: no quota holds, or no memory (then nobody is held
  * back). */
-static struct rate *counter_of(struct client_quotas *q, enum quota_kind kind, struct str user,
-                               struct str client, int64_t now_ms, double *limit)
+static struct counter *counter_of(struct client_quotas *q, enum quota_kind kind, struct str user,
+                                  struct str client, int64_t now_ms, double *limit)
 {
     enum quota_level level;
     struct counters *all = &q->counters[kind];
@@ -178,7 +187,7 @@ static struct rate *counter_of(struct client_quotas *q, enum quota_kind kind, st
     list_remove(&c->lru);
     list_push_back(&all->lru, &c->lru);
     c->used_ms = now_ms;
-    return &c->rate;
+    return c;
 }
 
 /* ---- counting ---- */
@@ -198,8 +207,9 @@ int64_t client_quotas_record(struct client_quotas *q, enum quota_kind kind, stru
     if (!client_quotas_any(q, kind))
         return 0;
     pthread_mutex_lock(&q->lock);
-    struct rate *r = counter_of(q, kind, user, client, now_ms, &limit);
-    if (r) {
+    struct counter *c = counter_of(q, kind, user, client, now_ms, &limit);
+    if (c) {
+        struct rate *r = &c->rate;
         rate_record(r, &q->window, value, now_ms);
         ms = bounded(q, kind, rate_throttle_ms(r, &q->window, limit, now_ms));
     }
@@ -221,14 +231,44 @@ int64_t client_quotas_record_fetch(struct client_quotas *q, struct str user, str
     if (!client_quotas_any(q, QUOTA_FETCH))
         return 0;
     pthread_mutex_lock(&q->lock);
-    struct rate *r = counter_of(q, QUOTA_FETCH, user, client, now_ms, &limit);
-    if (r) {
+    struct counter *c = counter_of(q, QUOTA_FETCH, user, client, now_ms, &limit);
+    if (c) {
+        struct rate *r = &c->rate;
         double before = rate_measure(r, &q->window, now_ms, NULL);
         rate_record(r, &q->window, bytes, now_ms);
         ms = rate_throttle_ms(r, &q->window, limit, now_ms);
         *empty = ms > 0 && (bytes <= burst(q, limit) || before > limit);
         if (*empty)
             rate_record(r, &q->window, -bytes, now_ms);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return ms;
+}
+
+void client_quotas_set_mutation_window(struct client_quotas *q, struct rate_window window)
+{
+    q->mutation_window = window;
+}
+
+int64_t client_quotas_mutate(struct client_quotas *q, struct str user, struct str client,
+                             double partitions, bool strict, int64_t now_ms, bool *refused)
+{
+    double limit;
+    int64_t ms = 0;
+    *refused = false;
+    if (!client_quotas_any(q, QUOTA_MUTATION))
+        return 0;
+    pthread_mutex_lock(&q->lock);
+    struct counter *c = counter_of(q, QUOTA_MUTATION, user, client, now_ms, &limit);
+    if (c) {
+        const struct rate_window *w = &q->mutation_window;
+        double most = limit * (double)(w->samples * w->sample_ms) / 1000;
+        ms = strict ? bucket_wait_ms(&c->bucket, limit, most, now_ms) : 0;
+        *refused = ms > 0;
+        if (!*refused)
+            bucket_take(&c->bucket, limit, most, partitions, now_ms);
+        if (!strict)
+            ms = bucket_wait_ms(&c->bucket, limit, most, now_ms);
     }
     pthread_mutex_unlock(&q->lock);
     return ms;

@@ -38,6 +38,14 @@ int64_t client_quotas_record(struct client_quotas *q, enum quota_kind kind, stru
  * counted, when nothing else speaks against it: else its reader would stand before it for ever. */
 int64_t client_quotas_record_fetch(struct client_quotas *q, struct str user, struct str client,
                                    double bytes, int64_t now_ms, bool *empty);
+/* Topic changes (controller_mutation_rate, KIP-599): `partitions` that are made or deleted, by a
+ * bucket that holds what the rate gives in the whole window. strict: *refused, and nothing counts,
+ * when some are owed already; else they count, and are never refused. The ms to hold the client
+ * back, 0 = none. */
+int64_t client_quotas_mutate(struct client_quotas *q, struct str user, struct str client,
+                             double partitions, bool strict, int64_t now_ms, bool *refused);
+/* Before others use it; without it the window is that of the other kinds. */
+void client_quotas_set_mutation_window(struct client_quotas *q, struct rate_window window);
 /* Takes back what was counted. */
 void client_quotas_unrecord(struct client_quotas *q, enum quota_kind kind, struct str user,
                             struct str client, double value, int64_t now_ms);

@@ -7,6 +7,7 @@
 #include "server/broker.h"
 #include "server/cache_wait.h"
 #include "server/handlers.h"
+#include "server/mutation_quota.h"
 #include "server/name_set.h"
 
 struct grow_op {
@@ -17,6 +18,7 @@ struct grow_op {
     int32_t *index;              /* topics[i] is out.results.v[index[i]] */
     int topics_n;
     struct cache_wait wait;
+    struct mutation_quota quota;
 };
 
 static void set_error(struct create_partitions_response_result *out, enum kerr error,
@@ -29,6 +31,12 @@ static void set_error(struct create_partitions_response_result *out, enum kerr e
 static struct create_partitions_response_result *result_of(struct grow_op *op, int i)
 {
     return &op->out.results.v[op->index[i]];
+}
+
+static void answer(struct grow_op *op)
+{
+    mutation_quota_end(&op->quota, op->req);
+    request_respond(op->req, &op->out);
 }
 
 /* ---- after the store ---- */
@@ -63,7 +71,7 @@ static void waited(struct cache_wait *w)
             set_error(result_of(op, i), KERR_REQUEST_TIMED_OUT, NULL);
     }
     metadata_release(s);
-    request_respond(op->req, &op->out);
+    answer(op);
 }
 
 static void written(void *arg)
@@ -85,7 +93,7 @@ static void written(void *arg)
             (struct cache_wait){.req = op->req, .shown = all_have_grown, .done = waited, .arg = op};
         cache_wait_start(&op->wait, op->in->timeout_ms);
     } else {
-        request_respond(op->req, &op->out);
+        answer(op);
     }
     broker_async_end(b);
 }
@@ -96,7 +104,8 @@ static void written(void *arg)
 static int fill(struct grow_op *op, const struct create_partitions_request_topic *asked,
                 struct topic_growth *g)
 {
-    *g = (struct topic_growth){.name = asked->name, .count = asked->count};
+    *g = (struct topic_growth){
+        .name = asked->name, .count = asked->count, .permit = &op->quota.permit};
     int32_t n = asked->assignments.n;
     if (n < 0)
         return 0;
@@ -159,6 +168,7 @@ void handle_create_partitions(struct request *req)
     }
     op->req = req;
     op->in = req->body;
+    mutation_quota_init(&op->quota, req, 3);
     create_partitions_response_init(&op->out);
     if (prepare(op) != 0) {
         request_no_memory(req);

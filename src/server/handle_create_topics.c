@@ -9,6 +9,7 @@
 #include "server/broker.h"
 #include "server/cache_wait.h"
 #include "server/handlers.h"
+#include "server/mutation_quota.h"
 #include "server/name_set.h"
 #include "server/topic_settings.h"
 
@@ -20,6 +21,7 @@ struct create_op {
     int32_t *index;           /* topics[i] is in->topics.v[index[i]] */
     int topics_n;
     struct cache_wait wait;
+    struct mutation_quota quota;
 };
 
 static void set_error(struct create_topics_response_topic *out, enum kerr error,
@@ -96,6 +98,7 @@ static void answer(struct create_op *op)
 {
     struct request *req = op->req;
     int rc = 0;
+    mutation_quota_end(&op->quota, req);
     for (int i = 0; i < op->topics_n && rc == 0; i++)
         if (op->out.topics.v[op->index[i]].error_code == KERR_NONE)
             rc = put_success(op, i);
@@ -217,7 +220,8 @@ static int fill(struct create_op *op, const struct create_topics_request_topic *
 {
     *t = (struct new_topic){.name = asked->name,
                             .partitions = asked->num_partitions,
-                            .replication = asked->replication_factor};
+                            .replication = asked->replication_factor,
+                            .permit = &op->quota.permit};
     if (put_assignments(op->req->arena, asked, t) != 0)
         return -1;
     return put_given_configs(op->req->arena, asked, t);
@@ -275,6 +279,7 @@ void handle_create_topics(struct request *req)
     }
     op->req = req;
     op->in = req->body;
+    mutation_quota_init(&op->quota, req, 6);
     create_topics_response_init(&op->out);
     if (prepare(op) != 0) {
         request_no_memory(req);

@@ -13,6 +13,7 @@
 #include "server/cache_wait.h"
 #include "server/deletion_wait.h"
 #include "server/handlers.h"
+#include "server/mutation_quota.h"
 
 enum { FINISH_MS = 5000 }; /* for the end of a deletion */
 
@@ -25,6 +26,7 @@ struct delete_op {
     int topics_n;
     struct cache_wait wait;
     struct name_set gone;
+    struct mutation_quota quota;
     struct deletion_wait finish;
 };
 
@@ -57,10 +59,15 @@ static bool all_gone(struct cache_wait *w, const struct metadata_snapshot *s)
     return true;
 }
 
+static void answer(struct delete_op *op)
+{
+    mutation_quota_end(&op->quota, op->req);
+    request_respond(op->req, &op->out);
+}
+
 static void finished(struct deletion_wait *w)
 {
-    struct delete_op *op = w->arg;
-    request_respond(op->req, &op->out);
+    answer(w->arg);
 }
 
 static void waited(struct cache_wait *w)
@@ -77,7 +84,7 @@ static void waited(struct cache_wait *w)
     }
     metadata_release(s);
     if (!some) {
-        request_respond(op->req, &op->out);
+        answer(op);
         return;
     }
     op->finish =
@@ -102,7 +109,7 @@ static void marked(void *arg)
             (struct cache_wait){.req = op->req, .shown = all_gone, .done = waited, .arg = op};
         cache_wait_start(&op->wait, op->in->timeout_ms);
     } else {
-        request_respond(op->req, &op->out);
+        answer(op);
     }
     broker_async_end(b);
 }
@@ -169,7 +176,9 @@ static bool resolve(struct delete_op *op, const struct metadata_snapshot *s,
     r->topic_id = t->id;
     if (!r->name.p)
         set_error(r, KERR_UNKNOWN_SERVER_ERROR, "out of memory");
-    return r->name.p != NULL;
+    else if (!mutation_quota_take(&op->quota, t->partitions_n))
+        set_error(r, KERR_THROTTLING_QUOTA_EXCEEDED, NULL);
+    return r->error_code == KERR_NONE;
 }
 
 static void resolve_all(struct delete_op *op)
@@ -194,6 +203,7 @@ void handle_delete_topics(struct request *req)
     }
     op->req = req;
     op->in = req->body;
+    mutation_quota_init(&op->quota, req, 5);
     delete_topics_response_init(&op->out);
     if (gather(op) != 0) {
         request_no_memory(req);
@@ -206,7 +216,7 @@ void handle_delete_topics(struct request *req)
     else
         resolve_all(op);
     if (op->topics_n == 0) {
-        request_respond(req, &op->out);
+        answer(op);
         return;
     }
     broker_async_begin(req->broker);

@@ -7,6 +7,7 @@
 #include "server/auto_create.h"
 #include "server/handlers.h"
 #include "server/metadata_answer.h"
+#include "server/mutation_quota.h"
 #include "server/name_set.h"
 
 struct asked {
@@ -21,6 +22,7 @@ struct metadata_op {
     int32_t topics_n;
     struct auto_topic *created; /* of the names that were to be created */
     int created_n;
+    struct mutation_quota quota;
     /* while the answer is built */
     const struct metadata_snapshot *snapshot;
     const struct visible_broker *brokers;
@@ -233,6 +235,7 @@ static int gather(struct metadata_op *op)
 static int gather_unknown(struct metadata_op *op)
 {
     op->created = arena_array(op->req->arena, struct auto_topic, op->topics_n);
+    mutation_quota_init(&op->quota, op->req, INT16_MAX); /* counted; a look is not held back */
     if (!op->created)
         return -1;
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(op->req->broker));
@@ -241,7 +244,8 @@ static int gather_unknown(struct metadata_op *op)
         if (by_id(t) || topic_name_problem(t->name) || metadata_topic(s, t->name))
             continue;
         op->topics[i].created = op->created_n;
-        op->created[op->created_n++] = (struct auto_topic){.name = t->name};
+        op->created[op->created_n++] =
+            (struct auto_topic){.name = t->name, .permit = &op->quota.permit};
     }
     metadata_release(s);
     return 0;

@@ -142,6 +142,58 @@ class Quotas(harness.BrokerTest):
             self.assertEqual(c.receive("ApiVersions", 0, c.send("ApiVersions", 0))["error_code"], 0)
             self.assertGreater(time.monotonic() - began, 0.5)
 
+    # -- topic changes (KIP-599)
+
+    def change(self, c, api, version, names, partitions):
+        """(errors, throttle_time_ms) of one request about these topics."""
+        if api == "CreateTopics":
+            answer = c.call(api, version, timeout_ms=20000, validate_only=False, topics=[
+                {"name": n, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": []}
+                for n in names])
+            found = answer["topics"]
+        elif api == "CreatePartitions":
+            answer = c.call(api, version, timeout_ms=20000, validate_only=False,
+                            topics=[{"name": n, "count": partitions, "assignments": None} for n in names])
+            found = answer["results"]
+        else:
+            answer = c.call(api, version, timeout_ms=20000, topic_names=names, topics=[{"name": n} for n in names])
+            found = answer["responses"]
+        return [f["error_code"] for f in found], answer["throttle_time_ms"]
+
+    def test_topic_changes_that_are_refused_and_that_are_late(self):
+        """20 at once, then 2 a second. Versions that know the error get it; older ones are served and held back."""
+        user = entity(client="slow")
+        for strict, versions in ((True, {"CreateTopics": (6, 7), "CreatePartitions": (3,), "DeleteTopics": (5, 6)}),
+                                 (False, {"CreateTopics": (4, 5), "CreatePartitions": (2,), "DeleteTopics": (4,)})):
+            for api, numbers in versions.items():
+                for version in numbers:
+                    with self.subTest(api, version=version):
+                        self.alter(user, {"controller_mutation_rate": None})  # forgets what was counted
+                        names = ["%s-%s-%d-%d" % (self.topic[:20], api, version, i) for i in range(3)]
+                        if api != "CreateTopics":
+                            self.assertEqual(self.change(self.conn, "CreateTopics", 7, names, 15)[0], [0] * 3)
+                        self.alter(user, {"controller_mutation_rate": 20 / 11.0})
+                        with kwire.Conn(self.broker.port, client_id="slow") as c:
+                            began = time.monotonic()
+                            errors, throttle = self.change(c, api, version, names, 30 if api == "CreatePartitions" else 15)
+                            # 15, 30 of 20: the second is taken, too, for nothing was owed before it
+                            self.assertEqual(errors, [0, 0, 89] if strict else [0, 0, 0])
+                            owed = 10 if strict else 25
+                            self.assertLessEqual(throttle, owed / (20 / 11.0) * 1000 + 1)
+                            self.assertGreater(throttle, owed / (20 / 11.0) * 1000 - 1000 * (time.monotonic() - began) - 100)
+        self.alter(user, {"controller_mutation_rate": None})
+
+    def test_looks_at_topics_are_not_topic_changes(self):
+        self.alter(entity(client="slow"), {"controller_mutation_rate": 0.01})
+        with kwire.Conn(self.broker.port, client_id="slow") as c:
+            for i in range(3):
+                answer = c.call("Metadata", 9, topics=[{"name": "auto-%d" % i}], allow_auto_topic_creation=True)
+                self.assertEqual(answer["throttle_time_ms"], 0)
+            # they were made, and count
+            errors, throttle = self.change(c, "CreateTopics", 7, ["no"], 1)
+            self.assertEqual(errors, [89])
+            self.assertGreater(throttle, 1000)
+
     def fetch(self, conn, offset, version=11, **more):
         answer = conn.call("Fetch", version, **fetch_request(version, [(self.topic, 0, offset)], **more))
         return answer, [p for _, _, p in fetched(answer)]

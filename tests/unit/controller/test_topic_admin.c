@@ -559,7 +559,68 @@ static void many_partitions_and_many_topics(void **state)
 
 #define world_test(f) cmocka_unit_test_setup_teardown(f, world_start, world_stop)
 
-UNIT_MAIN(world_test(a_topic_gets_its_nodes), world_test(mistakes_have_their_codes),
+struct purse {
+    int left, asked;
+};
+
+static bool take_from_purse(void *arg, int32_t partitions)
+{
+    struct purse *p = arg;
+    p->asked++;
+    if (partitions > p->left)
+        return false;
+    p->left -= partitions;
+    return true;
+}
+
+/* For what passed all other checks, as many as are made, once for each topic. */
+static void a_permit_is_asked_before_something_is_written(void **state)
+{
+    struct world *w = *state;
+    struct purse purse = {8, 0};
+    struct topic_permit permit = {take_from_purse, &purse};
+    struct new_topic t[4] = {topic("a", 5, 1), topic("b", 0, 1), topic("c", 4, 1),
+                             topic("d", -1, -1)};
+    t[3].partitions = 3;
+    t[3].replication = 1;
+    for (int i = 0; i < 4; i++)
+        t[i].permit = &permit;
+    run_create(w, t, 4, true);
+    assert_int_equal(purse.asked, 0); /* nothing was made */
+    for (int i = 0; i < 4; i++) {
+        free(t[i].message);
+        t[i].message = NULL;
+        t[i].error = KERR_NONE;
+    }
+    run_create(w, t, 4, false);
+    assert_int_equal(t[0].error, KERR_NONE);
+    assert_int_equal(t[1].error, KERR_INVALID_PARTITIONS);
+    assert_int_equal(t[2].error, KERR_THROTTLING_QUOTA_EXCEEDED);
+    assert_int_equal(t[3].error, KERR_NONE);
+    assert_int_equal(purse.asked, 3);
+    assert_int_equal(purse.left, 0);
+    for (int i = 0; i < 4; i++)
+        free(t[i].message);
+    struct topic_growth g = {.name = STR_LIT("a"), .count = 7, .permit = &permit};
+    int done = 0;
+    topic_admin_grow(w->admin, &g, 1, false, w->ex, on_done, &done);
+    sim_executor_drain(w->e);
+    assert_int_equal(g.error, KERR_THROTTLING_QUOTA_EXCEEDED);
+    assert_int_equal(node_of(w, "a").partitions_n, 5);
+    purse.left = 2;
+    g.error = KERR_NONE;
+    free(g.message);
+    g.message = NULL;
+    topic_admin_grow(w->admin, &g, 1, false, w->ex, on_done, &done);
+    sim_executor_drain(w->e);
+    assert_int_equal(g.error, KERR_NONE);
+    assert_int_equal(purse.left, 0);
+    assert_int_equal(node_of(w, "a").partitions_n, 7);
+    free(g.message);
+}
+
+UNIT_MAIN(world_test(a_permit_is_asked_before_something_is_written),
+          world_test(a_topic_gets_its_nodes), world_test(mistakes_have_their_codes),
           world_test(what_exists_is_not_made_again), world_test(names_that_collide_are_refused),
           world_test(two_calls_at_once_do_not_both_win),
           world_test(a_dry_run_checks_all_and_writes_nothing), world_test(assignments_by_hand),

@@ -272,7 +272,37 @@ static void an_empty_client_id_has_the_default(void **state)
 
 #define in_world(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-UNIT_MAIN(in_world(without_quotas_nothing_is_counted),
+/* controller_mutation_rate: a bucket of rate * window; strict requests are refused while some are
+ * owed, others never. */
+static void topic_changes_have_a_bucket(void **state)
+{
+    struct world *w = *state;
+    struct str u = STR_LIT("u"), c = STR_LIT("c");
+    bool refused;
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 1e6, true, 0, &refused), 0);
+    assert_false(refused); /* no quota */
+    client_quotas_set_mutation_window(w->q, (struct rate_window){10, 1000});
+    set(w, "users/u", "controller_mutation_rate", "2"); /* 20 at once */
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 20, true, 0, &refused), 0);
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 10, true, 0, &refused), 0);
+    assert_false(refused); /* none was owed; now 10 are */
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 1, true, 1000, &refused), 4000);
+    assert_true(refused);
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 1, true, 1000, &refused),
+                     4000); /* uncounted */
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 2, false, 1000, &refused), 5000);
+    assert_false(refused);
+    assert_int_equal(client_quotas_mutate(w->q, STR_LIT("v"), c, 99, true, 1000, &refused), 0);
+    assert_int_equal(client_quotas_mutate(w->q, u, c, 1, true, 6000, &refused), 0);
+    assert_false(refused);
+    /* what is owed is not forgotten with the window */
+    client_quotas_mutate(w->q, u, c, 200, false, 10000, &refused);
+    assert_true(client_quotas_mutate(w->q, u, c, 1, true, 60000, &refused) > 0);
+    assert_true(refused);
+    assert_int_equal(client_quotas_counters(w->q, QUOTA_MUTATION), 1);
+}
+
+UNIT_MAIN(in_world(topic_changes_have_a_bucket), in_world(without_quotas_nothing_is_counted),
           in_world(the_files_default_is_the_last_resort), in_world(the_nearest_quota_holds),
           in_world(kinds_are_looked_up_one_by_one),
           in_world(a_burst_is_held_back_until_the_rate_fits),
