@@ -1,10 +1,9 @@
 /* cleaner.c - what a cleaner thread does, round by round. */
 #include "log/cleaner.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
+#include "base/cond.h"
 #include "base/logline.h"
 #include "log/cleaner_facts.h"
 #include "log/cleaner_private.h"
@@ -12,19 +11,6 @@
 #include "log/log_private.h"
 
 /* ---- waiting ---- */
-
-static struct timespec deadline_in(int64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += (time_t)(ms / 1000);
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
 
 /* Under lock. */
 static bool must_end(const struct cleaner *c, const struct log *log)
@@ -34,11 +20,10 @@ static bool must_end(const struct cleaner *c, const struct log *log)
 
 void cleaner_rest(struct cleaner *c, const struct log *log, int64_t ms)
 {
-    enum { DAY_MS = 24 * 3600 * 1000 }; /* far below what a timespec overflows with */
-    struct timespec until = deadline_in(ms > DAY_MS ? DAY_MS : ms);
-    while (!must_end(c, log))
-        if (pthread_cond_timedwait(&c->cond, &c->lock, &until) == ETIMEDOUT)
-            break;
+    enum { DAY_MS = 24 * 3600 * 1000 }; /* far below what overflows */
+    int64_t until = clock_mono_ms(clock_real()) + (ms > DAY_MS ? DAY_MS : ms);
+    while (!must_end(c, log) && cond_wait_until(&c->cond, &c->lock, until))
+        ;
 }
 
 /* Bytes were read or written: throttles, and tells whether to go on. */

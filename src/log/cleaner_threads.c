@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cond.h"
 #include "base/thread.h"
 #include "log/cleaner_private.h"
 #include "log/log_manager_private.h"
@@ -63,7 +64,6 @@ static void take_options(struct cleaner *c, const struct cleaner_options *o,
 
 int cleaner_new(const struct cleaner_options *o, struct cleaner **out)
 {
-    pthread_condattr_t attr;
     struct crew crew;
     *out = NULL;
     struct cleaner *c = calloc(1, sizeof(*c));
@@ -72,10 +72,7 @@ int cleaner_new(const struct cleaner_options *o, struct cleaner **out)
     c->logs = o->logs;
     c->clock = o->clock;
     c->last_run_ms = -1;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->cond, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&c->cond);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->admin, NULL);
     int err = make_crew(c, o, &crew);

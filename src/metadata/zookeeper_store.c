@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/cond.h"
 #include "base/logline.h"
 #include "base/thread.h"
 #include "metadata/session_listeners.h"
@@ -430,15 +431,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path, void 
 
 static void wait_ms(struct zk_store *s, pthread_cond_t *cond, int64_t ms)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += (ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(cond, &s->lock, &t);
+    cond_wait_until(cond, &s->lock, now_ms() + ms);
 }
 
 static void close_handle(struct zk_store *s)
@@ -593,16 +586,6 @@ static const struct store_ops zookeeper_ops = {
 
 /* ---- opening ---- */
 
-static void conds_init(struct zk_store *s)
-{
-    pthread_condattr_t a;
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &a);
-    pthread_cond_init(&s->changed, &a);
-    pthread_condattr_destroy(&a);
-}
-
 static struct zk_store *zk_new(const struct zookeeper_options *o)
 {
     struct zk_store *s = calloc(1, sizeof(*s));
@@ -613,7 +596,8 @@ static struct zk_store *zk_new(const struct zookeeper_options *o)
     s->o.connect = s->o.digest = NULL; /* copied */
     s->refs = 1;
     pthread_mutex_init(&s->lock, NULL);
-    conds_init(s);
+    cond_init(&s->wake);
+    cond_init(&s->changed);
     list_init(&s->queue);
     list_init(&s->window);
     list_init(&s->orphans);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/cond.h"
 #include "base/logline.h"
 #include "base/thread.h"
 #include "replica/log_copy.h"
@@ -111,23 +112,6 @@ static struct move *next(struct log_mover *m, int64_t *wait_ms)
     return NULL;
 }
 
-static void wait_ms(struct log_mover *m, int64_t ms)
-{
-    struct timespec t;
-    if (ms < 0) {
-        pthread_cond_wait(&m->changed, &m->lock);
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&m->changed, &m->lock, &t);
-}
-
 /* ---- one piece ---- */
 
 /* The cleaner must not replace segments that are being read. Without the lock; `v` is ours. */
@@ -216,7 +200,8 @@ static void *mover_main(void *arg)
         int64_t ms, copied;
         struct move *v = mine ? mine : next(m, &ms);
         if (!v) {
-            wait_ms(m, ms);
+            cond_wait_until(&m->changed, &m->lock,
+                            ms < 0 ? INT64_MAX : clock_mono_ms(clock_real()) + ms);
             continue;
         }
         mine = NULL;
@@ -242,15 +227,11 @@ static void *mover_main(void *arg)
 int log_mover_new(const struct log_mover_options *o, struct log_mover **out)
 {
     struct log_mover *m = *out = calloc(1, sizeof(*m));
-    pthread_condattr_t attr;
     if (!m)
         return -ENOMEM;
     m->o = *o;
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&m->changed);
     list_init(&m->moves);
     return 0;
 }

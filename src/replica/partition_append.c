@@ -35,6 +35,12 @@ bool remote_replica_caught_up(const struct remote_replica *r, int64_t leader_end
            (r->last_caught_up_ms >= 0 && now_ms - r->last_caught_up_ms <= lag_ms);
 }
 
+bool remote_replica_refused(const struct remote_replica *r, int64_t now_ms)
+{
+    enum { PAUSE_MS = 1000 };
+    return r->refused_ms >= 0 && now_ms - r->refused_ms < PAUSE_MS;
+}
+
 void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t log_start,
                             int64_t end, int64_t now_ms)
 {
@@ -52,17 +58,22 @@ void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t lo
     r->last_fetch_ms = now_ms;
 }
 
+/* Not in the ISR, but as good as: to go on without it would keep it out for as long as records
+ * come.
+ */
+static bool about_to_join(const struct partition *p, const struct remote_replica *r, int64_t end)
+{
+    int64_t now = clock_mono_ms(p->env->clock);
+    return remote_replica_caught_up(r, end, now, p->env->replica_lag_ms) &&
+           !remote_replica_refused(r, now) && partition_broker_alive(p, r->id);
+}
+
 static int64_t candidate(struct partition *p)
 {
     int64_t end = log_end_offset(p->log), least = end;
     for (int32_t i = 0; i < p->remotes_n; i++) {
         const struct remote_replica *r = &p->remotes[i];
-        if (r->log_end >= least)
-            continue;
-        if (r->in_isr || r->joining ||
-            (remote_replica_caught_up(r, end, clock_mono_ms(p->env->clock),
-                                      p->env->replica_lag_ms) &&
-             partition_broker_alive(p, r->id)))
+        if (r->log_end < least && (r->in_isr || r->joining || about_to_join(p, r, end)))
             least = r->log_end;
     }
     return least;

@@ -81,6 +81,7 @@ bool partition_may_join_locked(const struct partition *p, const struct remote_re
 {
     return p->env->isr_writer && p->isr_state == ISR_STABLE && !r->in_isr &&
            r->log_end >= log_high_watermark(p->log) && r->log_end >= p->epoch_start &&
+           !remote_replica_refused(r, clock_mono_ms(p->env->clock)) &&
            partition_broker_alive(p, r->id);
 }
 
@@ -184,6 +185,16 @@ static void back_to_committed_locked(struct partition *p)
         p->remotes[i].joining = false;
 }
 
+/* What we know is in force. The high watermark need not wait for who was refused. */
+static void take_refusal_locked(struct partition *p)
+{
+    for (int32_t i = 0; i < p->remotes_n; i++)
+        if (p->remotes[i].joining)
+            p->remotes[i].refused_ms = clock_mono_ms(p->env->clock);
+    back_to_committed_locked(p);
+    partition_advance_locked(p);
+}
+
 /* false: no memory. */
 static bool commit_locked(struct partition *p, const struct isr_answer *a)
 {
@@ -213,9 +224,11 @@ static enum isr_next take_answer_locked(struct partition *p, const struct isr_an
     switch (a->error) {
     case KERR_NONE:
         return take_success_locked(p, a);
-    case KERR_OPERATION_NOT_ATTEMPTED:
-    case KERR_INELIGIBLE_REPLICA: /* it was not done, and what we know is in force */
+    case KERR_OPERATION_NOT_ATTEMPTED: /* it was not done, and what we know is in force */
         back_to_committed_locked(p);
+        return ISR_SETTLED;
+    case KERR_INELIGIBLE_REPLICA:
+        take_refusal_locked(p);
         return ISR_SETTLED;
     case KERR_UNKNOWN_TOPIC_OR_PARTITION:
     case KERR_UNKNOWN_TOPIC_ID:

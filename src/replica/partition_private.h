@@ -52,6 +52,8 @@ struct remote_replica {
     int64_t last_fetch_ms;            /* monotonic, like the next; -1 = never */
     int64_t last_caught_up_ms;        /* -1 = never */
     int64_t leader_end_at_last_fetch; /* -1 unknown */
+    int64_t refused_ms; /* when the controller last refused to let it join; -1 = never. It knows who
+                           is about to stop */
 };
 
 struct partition {
@@ -119,6 +121,8 @@ void partition_wake(struct partition *p);
  * written; KERR_UNKNOWN_SERVER_ERROR without memory. */
 enum kerr partition_make_leader(struct partition *p, const struct leadership *l, struct log *log);
 enum kerr partition_make_follower(struct partition *p, const struct leadership *l, struct log *log);
+/* Does it lead, and another broker has a replica? */
+bool partition_leads_for_others(struct partition *p);
 void partition_make_offline(struct partition *p);
 void partition_make_gone(struct partition *p);
 /* The topic's settings changed: the log takes them over; the high watermark may move. */
@@ -151,6 +155,8 @@ struct remote_replica *partition_remote_locked(struct partition *p, int32_t id);
 /* Notes a fetch of a follower at `offset`, when the leader's log ended at `end`. Under marks. */
 void remote_replica_fetched(struct remote_replica *r, int64_t offset, int64_t log_start,
                             int64_t end, int64_t now_ms);
+/* For a while nobody asks for it to join, nor waits for it. */
+bool remote_replica_refused(const struct remote_replica *r, int64_t now_ms);
 bool remote_replica_caught_up(const struct remote_replica *r, int64_t leader_end, int64_t now_ms,
                               int64_t lag_ms);
 

@@ -34,7 +34,8 @@ static struct remote_replica remote_fresh(int32_t id, bool in_isr, const struct 
                                .log_start = -1,
                                .last_fetch_ms = -1,
                                .last_caught_up_ms = in_isr ? now : -1,
-                               .leader_end_at_last_fetch = -1};
+                               .leader_end_at_last_fetch = -1,
+                               .refused_ms = -1};
     if (old) {
         r.log_end = old->log_end;
         r.log_start = old->log_start;
@@ -153,6 +154,14 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
     partition_wake(p);
     replica_listeners_resigned(p, l->leader_epoch);
     return KERR_NONE;
+}
+
+bool partition_leads_for_others(struct partition *p)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    bool does = atomic_load(&p->role) == PARTITION_LEADER && p->remotes_n > 0;
+    pthread_rwlock_unlock(&p->lock);
+    return does;
 }
 
 static void leave(struct partition *p, enum partition_role role)

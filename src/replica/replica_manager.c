@@ -159,6 +159,19 @@ void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, str
     free(all);
 }
 
+static void note_led(void *arg, struct partition *p)
+{
+    bool *any = arg;
+    *any |= partition_leads_for_others(p);
+}
+
+bool replica_manager_leads_for_others(struct replica_manager *m)
+{
+    bool any = false;
+    replica_manager_each(m, note_led, &any);
+    return any;
+}
+
 static void shrink(void *arg, struct partition *p)
 {
     (void)arg;

@@ -79,6 +79,8 @@ enum kerr replica_manager_update_metadata(struct replica_manager *m,
 struct partition *replica_manager_find(struct replica_manager *m, struct topic_partition tp,
                                        enum kerr *why);
 int replica_manager_count(struct replica_manager *m);
+/* Does any other broker have a replica of something that this one leads? @thread any */
+bool replica_manager_leads_for_others(struct replica_manager *m);
 void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, struct partition *p),
                           void *arg);
 /* Looks for members of ISRs that lag: due every half replica.lag.time.max.ms. @thread any */

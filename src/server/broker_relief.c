@@ -1,5 +1,6 @@
 /* broker_relief.c - the controlled shutdown of this broker: its part of it, while all else still
  * works. What is asked and when is in relief.c. */
+#include "base/cond.h"
 #include "base/logline.h"
 #include "replica/fetchers.h"
 #include "server/broker_cluster.h"
@@ -92,6 +93,47 @@ static void begin(struct task *task)
         done(l, false);
 }
 
+/* The controller has moved what we led. Before our clients are cut off, they are told: by the
+ * LeaderAndIsr that ends their waits, and the UpdateMetadata behind it, which says who leads now.
+ */
+struct farewell {
+    struct metadata_listener listener;
+    struct broker *b;
+    bool news; /* under the broker's lock */
+};
+
+static void look_again(struct metadata_listener *l)
+{
+    struct farewell *f = container_of(l, struct farewell, listener);
+    pthread_mutex_lock(&f->b->lock);
+    f->news = true;
+    pthread_cond_broadcast(&f->b->cond);
+    pthread_mutex_unlock(&f->b->lock);
+}
+
+/* false: there was none until then. */
+static bool await_news(struct farewell *f, int64_t until)
+{
+    bool in_time = true;
+    pthread_mutex_lock(&f->b->lock);
+    while (!f->news && in_time)
+        in_time = cond_wait_until(&f->b->cond, &f->b->lock, until);
+    f->news = false;
+    pthread_mutex_unlock(&f->b->lock);
+    return in_time;
+}
+
+static void await_successors(struct broker *b)
+{
+    enum { PATIENCE_MS = 1000 };
+    struct farewell f = {.listener.updated = look_again, .b = b};
+    int64_t until = clock_mono_ms(b->clock) + PATIENCE_MS;
+    metadata_cache_listen(b->metadata, &f.listener);
+    while (replica_manager_leads_for_others(b->replicas) && await_news(&f, until))
+        ;
+    metadata_cache_unlisten(b->metadata, &f.listener);
+}
+
 void broker_seek_relief(struct broker *b)
 {
     if (!broker_on_zookeeper(b) || !config_bool(b->config, "controlled.shutdown.enable") ||
@@ -106,6 +148,8 @@ void broker_seek_relief(struct broker *b)
     while (!l.over)
         pthread_cond_wait(&b->cond, &b->lock);
     pthread_mutex_unlock(&b->lock);
+    if (l.relieved)
+        await_successors(b);
     if (l.relieved)
         say_info("ControlledShutdown", "relieved of all partitions in %lld ms",
                  (long long)(clock_mono_ms(b->clock) - start));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cond.h"
 #include "base/logline.h"
 #include "metadata/zookeeper_connect.h"
 #include "server/auto_create.h"
@@ -423,7 +424,7 @@ static struct broker *broker_new(struct config *config)
     b->meta_lock_fd = -1;
     pthread_mutex_init(&b->listeners_lock, NULL);
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->cond, NULL);
+    cond_init(&b->cond);
     return b;
 }
 

@@ -144,6 +144,29 @@ static void the_watermark_waits_for_whom_it_must(void **state)
     rig_close(&g);
 }
 
+/* Nobody fetches again before the watermark is told: it must move with the refusal. */
+static void a_refusal_lets_the_watermark_go_on(void **state)
+{
+    struct rig g;
+    rig_open(&g, NUMBERS(1, 2), 1);
+    bench_fetch(&g.b, g.p, 3, 0, NULL);
+    expect_proposal(&g, 0, NUMBERS(1, 2, 3));
+    assert_int_equal(bench_append(&g.b, g.p, 10, 1, NULL), KERR_NONE);
+    bench_fetch(&g.b, g.p, 2, 10, NULL);
+    assert_int_equal(bench_hw(g.p), 0); /* 3 is joining, and has nothing */
+    refuse(&g, 0, KERR_INELIGIBLE_REPLICA);
+    assert_int_equal(bench_hw(g.p), 10);
+    bench_fetch(&g.b, g.p, 3, 10, NULL); /* not asked for again at once ... */
+    assert_int_equal(g.n, 1);
+    assert_int_equal(bench_append(&g.b, g.p, 5, 1, NULL), KERR_NONE);
+    bench_fetch(&g.b, g.p, 2, 15, NULL);
+    assert_int_equal(bench_hw(g.p), 15); /* ... nor waited for */
+    sim_clock_advance(&g.b.clock, 1000);
+    bench_fetch(&g.b, g.p, 3, 15, NULL);
+    expect_proposal(&g, 1, NUMBERS(1, 2, 3));
+    rig_close(&g);
+}
+
 static void only_those_that_lag_leave_and_all_at_once(void **state)
 {
     struct rig g;
@@ -235,6 +258,8 @@ static void each_answer_does_what_it_says(void **state)
         bench_fetch(&g.b, g.p, 2, 0, NULL);
         assert_int_equal(refuse(&g, 0, t[i].error), t[i].next);
         expect_isr(&g, t[i].pending, NUMBERS(1));
+        if (t[i].error == KERR_INELIGIBLE_REPLICA) /* by then it may be able to */
+            sim_clock_advance(&g.b.clock, 1000);
         bench_fetch(&g.b, g.p, 2, 0, NULL);
         assert_int_equal(g.n, t[i].pending ? 1 : 2);
         lead(&g, 1, 5, NUMBERS(1)); /* ends whatever was pending */
@@ -316,6 +341,7 @@ static void a_follower_has_no_isr(void **state)
 }
 
 UNIT_MAIN(unit_test(a_follower_that_has_all_joins), unit_test(the_watermark_waits_for_whom_it_must),
+          unit_test(a_refusal_lets_the_watermark_go_on),
           unit_test(only_those_that_lag_leave_and_all_at_once),
           unit_test(a_follower_that_keeps_up_stays),
           unit_test(nobody_joins_below_the_start_of_the_epoch),
