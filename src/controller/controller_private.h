@@ -189,6 +189,12 @@ void moves_complete(struct flow *f, const struct partition_list *l);
 /* At a failover: goes on with all there are. */
 void moves_resume(struct flow *f);
 
+/* move_target.c */
+/* What is wrong with the target of a move, for people; in the arena, or static. NULL: nothing.
+ * live: those that would be added must be live. */
+const char *move_target_problem(const struct controller *c, const struct ctl_partition *p,
+                                struct id_list target, bool live, struct arena *a);
+
 /* shutdown.c */
 extern const struct event_kind event_controlled_shutdown;
 /* producer_id_block.c */

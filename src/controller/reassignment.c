@@ -228,6 +228,16 @@ void moves_complete(struct flow *f, const struct partition_list *l)
 
 /* ---- beginning. job.items: moves; job.call: who asked ---- */
 
+/* The node of tools may name brokers that are not there, as in Kafka: the move waits for them. */
+static void say_who_is_missing(const struct controller *c, const struct ctl_partition *p)
+{
+    for (int i = 0; i < p->replicas_n; i++)
+        if (p->replicas[i].adding && !context_is_live(&c->ctx, p->replicas[i].broker))
+            say_warn(c->component,
+                     "the move of partition %.*s-%d waits for broker %d, which is not there",
+                     STR_ARG(p->topic->name), p->number, p->replicas[i].broker);
+}
+
 /* In memory, and into the topics' nodes. */
 static void assign(struct flow *f)
 {
@@ -241,6 +251,7 @@ static void assign(struct flow *f)
         }
         say_info(j->c->component, "partition %.*s-%d is to move", STR_ARG(p->topic->name),
                  p->number);
+        say_who_is_missing(j->c, p);
         add_dropped(f, &j->replicas, p);
         bool first = true;
         for (int k = 0; k < j->topics.n; k++)
@@ -352,22 +363,6 @@ static void begin_moves(struct flow *f, struct move *moves, int n)
 
 /* ---- AlterPartitionReassignments ---- */
 
-static bool is_legal(const struct controller *c, const struct ctl_partition *p,
-                     struct id_list target, bool live)
-{
-    for (int i = 0; i < target.n; i++) {
-        if (target.v[i] < 0)
-            return false;
-        for (int k = 0; k < i; k++)
-            if (target.v[k] == target.v[i])
-                return false;
-        const struct ctl_replica *r = context_replica(p, target.v[i]);
-        if (live && (!r || r->adding) && !context_is_live(&c->ctx, target.v[i]))
-            return false;
-    }
-    return target.n > 0;
-}
-
 static bool same_assignment(const struct ctl_partition *p, struct id_list target)
 {
     bool same = target.n == p->replicas_n && !context_is_moving(p);
@@ -378,7 +373,8 @@ static bool same_assignment(const struct ctl_partition *p, struct id_list target
 
 /* Adds a move, or says why not. target.n < 0: back to where it came from. */
 static enum kerr add_move(struct flow *f, struct str topic, int32_t partition,
-                          struct id_list target, bool live, struct move *moves, int *n)
+                          struct id_list target, bool live, struct move *moves, int *n,
+                          const char **why)
 {
     struct controller *c = controller_of(f);
     struct ctl_topic *t = context_topic(&c->ctx, topic);
@@ -390,7 +386,7 @@ static enum kerr add_move(struct flow *f, struct str topic, int32_t partition,
         return KERR_NO_REASSIGNMENT_IN_PROGRESS;
     if (cancel)
         target = context_origin(p, &f->arena);
-    else if (!is_legal(c, p, target, live))
+    else if ((*why = move_target_problem(c, p, target, live, &f->arena)))
         return KERR_INVALID_REPLICA_ASSIGNMENT;
     for (int i = 0; i < *n; i++) /* named twice: the last counts */
         if (moves[i].p == p) {
@@ -424,11 +420,14 @@ static void take_request(struct flow *f)
             struct alter_partition_reassignments_response_partition *part =
                 &out->partitions.v[out->partitions.n++];
             part->partition_index = in->partitions.v[i].partition_index;
+            const char *why = NULL;
             part->error_code = (int16_t)add_move(
                 f, in->name, part->partition_index,
                 (struct id_list){in->partitions.v[i].replicas.v, in->partitions.v[i].replicas.n},
-                true, moves, &n);
-            part->error_message = part->error_code ? str_of(kerr_text(part->error_code)) : STR_NULL;
+                true, moves, &n, &why);
+            if (part->error_code)
+                part->error_message =
+                    why ? arena_str(a, str_of(why)) : str_of(kerr_text(part->error_code));
         }
     }
     if (!moves || a->exhausted)
@@ -541,11 +540,12 @@ static void take_node(struct flow *f)
         return;
     }
     for (int i = 0; i < l.n; i++) {
+        const char *why = NULL;
         enum kerr e =
-            add_move(f, l.v[i].topic, l.v[i].partition, l.v[i].replicas, false, moves, &n);
+            add_move(f, l.v[i].topic, l.v[i].partition, l.v[i].replicas, false, moves, &n, &why);
         if (e != KERR_NONE)
             say_warn(j->c->component, "partition %.*s-%d cannot be moved: %s",
-                     STR_ARG(l.v[i].topic), l.v[i].partition, kerr_name((int16_t)e));
+                     STR_ARG(l.v[i].topic), l.v[i].partition, why ? why : kerr_name((int16_t)e));
     }
     begin_moves(f, moves, n);
 }

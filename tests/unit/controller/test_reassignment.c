@@ -441,6 +441,39 @@ static void what_cannot_be_is_refused(void **state)
     sim_stop(c);
 }
 
+/* Long lists cost no time, and why is told. */
+static void a_refusal_says_why(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    enum { MANY = 200000 };
+    static int32_t many[MANY];
+    static const int32_t twice[] = {2, 2}, negative[] = {2, -1}, dead[] = {0, 4};
+    static const struct {
+        const int32_t *target;
+        int n;
+        const char *why;
+    } t[] = {{twice, 2, "Duplicate replica ids in partition reassignment replica list: 2,2"},
+             {negative, 2, "Invalid broker id in replica list: 2,-1"},
+             {dead, 2, "Replica assignment has brokers that are not alive: 4 of replica list 0,4"},
+             {twice, 0, "Empty replica list specified in partition reassignment."},
+             {many, MANY, "Replica assignment has brokers that are not alive: 4 of"}};
+    for (int i = 0; i < MANY; i++)
+        many[i] = i;
+    open_with_topic(c);
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        struct call k;
+        ask_move(c, "t", 0, t[i].target, t[i].n, &k);
+        sim_drain(c);
+        struct str said = k.out.moves.responses.v[0].partitions.v[0].error_message;
+        assert_int_equal(k.out.moves.responses.v[0].partitions.v[0].error_code,
+                         KERR_INVALID_REPLICA_ASSIGNMENT);
+        assert_true(said.len >= (int)strlen(t[i].why) &&
+                    memcmp(said.p, t[i].why, strlen(t[i].why)) == 0);
+        assert_true(said.len < 1000);
+    }
+    sim_stop(c);
+}
+
 static void tools_ask_by_a_node(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -516,4 +549,5 @@ UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
           unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
           unit_test(a_cancelled_move_gives_the_leadership_back),
           unit_test(a_new_target_replaces_the_old_one), unit_test(what_cannot_be_is_refused),
-          unit_test(tools_ask_by_a_node), unit_test(a_controller_that_dies_does_not_stop_a_move))
+          unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
+          unit_test(a_controller_that_dies_does_not_stop_a_move))

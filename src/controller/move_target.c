@@ -1,0 +1,64 @@
+/* move_target.c - may a partition be moved to these brokers? */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller_private.h"
+
+/* "1,2,3"; of a long list the beginning. */
+static const char *ids_text(struct arena *a, struct id_list l)
+{
+    enum { SHOWN = 50, ROOM = 12 * SHOWN + 8 };
+    size_t at = 0;
+    char *text = arena_alloc(a, ROOM);
+    if (!text)
+        return "";
+    text[0] = '\0';
+    for (int i = 0; i < l.n && i < SHOWN; i++)
+        at += (size_t)snprintf(text + at, ROOM - at, "%s%d", i ? "," : "", l.v[i]);
+    if (l.n > SHOWN)
+        snprintf(text + at, ROOM - at, ",...");
+    return text;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Also true without memory. */
+static bool has_twice(struct arena *a, struct id_list l)
+{
+    int32_t *sorted = arena_array(a, int32_t, (size_t)l.n);
+    if (!sorted)
+        return true;
+    memcpy(sorted, l.v, (size_t)l.n * sizeof(*sorted));
+    qsort(sorted, (size_t)l.n, sizeof(*sorted), by_value);
+    for (int i = 1; i < l.n; i++)
+        if (sorted[i] == sorted[i - 1])
+            return true;
+    return false;
+}
+
+const char *move_target_problem(const struct controller *c, const struct ctl_partition *p,
+                                struct id_list target, bool live, struct arena *a)
+{
+    const char *text = NULL;
+    if (target.n == 0)
+        return "Empty replica list specified in partition reassignment.";
+    for (int i = 0; i < target.n && !text; i++)
+        if (target.v[i] < 0)
+            text = arena_printf(a, "Invalid broker id in replica list: %s", ids_text(a, target));
+    if (!text && has_twice(a, target))
+        text = arena_printf(a, "Duplicate replica ids in partition reassignment replica list: %s",
+                            ids_text(a, target));
+    for (int i = 0; i < target.n && !text && live; i++) {
+        const struct ctl_replica *r = context_replica(p, target.v[i]);
+        if ((!r || r->adding) && !context_is_live(&c->ctx, target.v[i]))
+            text = arena_printf(
+                a, "Replica assignment has brokers that are not alive: %d of replica list %s",
+                target.v[i], ids_text(a, target));
+    }
+    return text;
+}
