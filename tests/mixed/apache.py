@@ -151,11 +151,11 @@ class Mixed(cluster.Cluster):
     def __init__(self, kinds, overrides=None, each=None, version=VERSION, start=True):
         jars(version)
         self.version = version
-        self.zk = zookeeper.ZooKeeper(1, tick_ms=250)
+        self.zk = zookeeper.ZooKeeper(1, tick_ms=1000)
         self.brokers = {}
         n = min(len(kinds), 3)
-        settings = {"zookeeper.connect": self.zk.connect, "zookeeper.session.timeout.ms": "4000",
-                    "zookeeper.connection.timeout.ms": "60000", "replica.lag.time.max.ms": "5000",
+        settings = {"zookeeper.connect": self.zk.connect, "zookeeper.session.timeout.ms": "18000",
+                    "zookeeper.connection.timeout.ms": "60000", "replica.lag.time.max.ms": "20000",
                     "default.replication.factor": n, "min.insync.replicas": min(n, 2),
                     "offsets.topic.num.partitions": 3, "offsets.topic.replication.factor": n,
                     "transaction.state.log.num.partitions": 3, "transaction.state.log.replication.factor": n,
