@@ -97,8 +97,8 @@ enum fault { FIXED, NEEDS_LISTENER, ONE_BROKER, PASSWORD, FAULTS, SOUND = FAULTS
 
 static const char *const fault_texts[FAULTS] = {
     [FIXED] = "Cannot update these configs dynamically",
-    [NEEDS_LISTENER] = "These security configs can be dynamically updated only per-listener using "
-                       "the listener prefix",
+    [NEEDS_LISTENER] = ("These security configs can be dynamically updated only per-listener using "
+                        "the listener prefix"),
     [ONE_BROKER] =
         "Cannot update these configs at default cluster level, broker id must be specified",
     [PASSWORD] = "Passwords cannot be stored in this version, give them in the file",
