@@ -39,9 +39,15 @@
  *             (C6) each member has a session timer; Unrevoked ones a rebalance timer too.
  * CRASH       all that was answered is in the log: one step's records go out in order, so that any
  *             beginning of them is a sound state. A step that cannot be written makes the shard
- * load the partition again. CLASSIC     members that came with an upgrade, or join through
- * JoinGroup, live in it under the same rules: their JoinGroup and Heartbeat stand for heartbeats of
- * the new kind. THREADS     the executor's. */
+ *             load the partition again.
+ *
+ * CLASSIC     members that came with an upgrade, or join through JoinGroup, live in it under the
+ *             same rules: their JoinGroup and Heartbeat stand for heartbeats of the new kind.
+ *
+ * BOUNDS      who says more than fits into a record is refused (CMEMBER_SAYS_MAX); what a list of a
+ *             client costs is bounded by what the group has, not by the list's length.
+ *
+ * THREADS     the executor's. */
 #ifndef COORDINATOR_CGROUP_H
 #define COORDINATOR_CGROUP_H
 

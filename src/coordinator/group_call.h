@@ -5,8 +5,10 @@
  * server lays the response out as the request is and notes what it refuses itself.
  *
  * MEMORY   all of it is the caller's until `done`: request, response, and the arena that the
- *          answer's parts come from. THREADS  between submission and `done` the response and the
- *          arena belong to the coordinator's thread. */
+ *          answer's parts come from.
+ *
+ * THREADS  between submission and `done` the response and the arena belong to the coordinator's
+ *          thread. */
 #ifndef COORDINATOR_GROUP_CALL_H
 #define COORDINATOR_GROUP_CALL_H
 

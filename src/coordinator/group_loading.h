@@ -2,10 +2,12 @@
  * order: of each offset and group the last word.
  *
  * TRANSACTIONS  offsets in transactional batches count when the producer's commit marker comes;
- * what is open at the end of the log stays pending in the loaded groups. DAMAGE        a record
- * that cannot be read, or is of a kind or version that is not known, is passed over with a log line
- * (the first few of a kind) and the rest loads. THREADS       one; the environment is used by
- * group_loading_finish only, and not its executor. */
+ *               what is open at the end of the log stays pending in the loaded groups.
+ *
+ * DAMAGE        a record that cannot be read, or is of a kind or version that is not known, is
+ *               passed over with a log line (the first few of a kind) and the rest loads.
+ *
+ * THREADS       one; the environment is used by group_loading_finish only, and not its executor. */
 #ifndef COORDINATOR_GROUP_LOADING_H
 #define COORDINATOR_GROUP_LOADING_H
 

@@ -10,7 +10,9 @@
  * INVARIANTS  (O1) committed_n and pending_n count the entries that are so.
  *             (O2) an entry's txns is the number of transactions that hold its partition.
  *             (O3) an entry that is neither committed nor pending nor in a transaction is gone.
- * OWNERSHIP   copies all text. THREADS  one. */
+ * OWNERSHIP   copies all text.
+ *
+ * THREADS     one. */
 #ifndef COORDINATOR_GROUP_OFFSETS_H
 #define COORDINATOR_GROUP_OFFSETS_H
 

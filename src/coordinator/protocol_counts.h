@@ -1,7 +1,9 @@
 /* protocol_counts.h - how many members of a group offer each protocol: a map from name to count. A
  * member's list may name one twice; it counts once.
  *
- * OWNERSHIP  copies the names. THREADS  one. */
+ * OWNERSHIP  copies the names.
+ *
+ * THREADS    one. */
 #ifndef COORDINATOR_PROTOCOL_COUNTS_H
 #define COORDINATOR_PROTOCOL_COUNTS_H
 

@@ -2,9 +2,13 @@
  *
  * Batches are queued: bytes of the caller's that it keeps until the flush (what stays as it is), or
  * bytes that were built into `built`. A flush is one write. Mostly one segment comes out; another
- * is begun when a file or a relative offset would not fit any more. CRASH    the files are
- * .cleaned: the next start removes them. ERRORS   -errno after the dir was taken offline, or of a
- * shortage; -ESTALE when the folder goes. THREADS  one. */
+ * is begun when a file or a relative offset would not fit any more.
+ *
+ * CRASH    the files are .cleaned: the next start removes them.
+ *
+ * ERRORS   -errno after the dir was taken offline, or of a shortage; -ESTALE when the folder goes.
+ *
+ * THREADS  one. */
 #ifndef LOG_CLEANER_OUTPUT_H
 #define LOG_CLEANER_OUTPUT_H
 

@@ -1,13 +1,20 @@
 /* cleaner_work.h - compacting one log, in two passes.
  *
  * PASS 1   the dirty segments, oldest first: the newest offset of each key goes into the offset
- * map, until all are read or the map is full. PASS 2   all segments below where pass 1 ended, group
- * by group: what the rules keep is written to new segments, which then take the group's place
- * (log_replace.c). RESULT   end_offset: compaction has been through all below. Offsets, order and
- * times of records never change. CRASH    each group is exchanged as a whole; what was not is done
- * again next time. ERRORS   -EBADMSG: the data is damaged (`why`, `at`); -ECANCELED: asked to stop,
- * or the log has changed under the work; other -errno: the dir is offline, or a shortage. THREADS
- * one for each struct cleaner_work. */
+ *          map, until all are read or the map is full.
+ *
+ * PASS 2   all segments below where pass 1 ended, group by group: what the rules keep is written to
+ *          new segments, which then take the group's place (log_replace.c).
+ *
+ * RESULT   end_offset: compaction has been through all below. Offsets, order and times of records
+ *          never change.
+ *
+ * CRASH    each group is exchanged as a whole; what was not is done again next time.
+ *
+ * ERRORS   -EBADMSG: the data is damaged (`why`, `at`); -ECANCELED: asked to stop, or the log has
+ *          changed under the work; other -errno: the dir is offline, or a shortage.
+ *
+ * THREADS  one for each struct cleaner_work. */
 #ifndef LOG_CLEANER_WORK_H
 #define LOG_CLEANER_WORK_H
 

@@ -3,12 +3,14 @@
  * ORDER     1 the list of segments is exchanged: readers see the new ones, whose files are open, so
  *           their names do not matter yet; 2 .cleaned becomes .swap, highest base first, and the
  *           folder is synced; 3 the old files become .deleted; 4 .swap becomes the real name,
- * lowest base first, and the folder is synced; 5 the old files may go. CRASH     before all are
- * .swap (2) the next start drops the new files and keeps the old ones; from then on it completes
- * the exchange (log_swap.c). The sync between 2 and 3 is there because nothing promises that
- * renames reach the disk in the order they were made. LOCKS     flush_lock over all of it: no
- * truncation, retention or deletion meanwhile. lock only for the exchange of the list, so appends
- * wait for no rename. */
+ *           lowest base first, and the folder is synced; 5 the old files may go.
+ *
+ * CRASH     before all are .swap (2) the next start drops the new files and keeps the old ones;
+ *           from then on it completes the exchange (log_swap.c). The sync between 2 and 3 is there
+ *           because nothing promises that renames reach the disk in the order they were made.
+ *
+ * LOCKS     flush_lock over all of it: no truncation, retention or deletion meanwhile. lock only
+ *           for the exchange of the list, so appends wait for no rename. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@ SINGLE_CHECKS = (
 _KIP_848 = (
     "consumer-protocol-share", "consumer-protocol-leave", "consumer-protocol-crash", "consumer-protocol-resume",
     "consumer-protocol-pattern", "consumer-protocol-growth", "consumer-protocol-restart",
-    "consumer-protocol-upgrade")
+    "consumer-protocol-upgrade", "consumer-protocol-static")
 GROUP_CHECKS = (
     "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
     "group-cooperative", "group-restart", *_KIP_848)

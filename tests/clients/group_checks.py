@@ -260,6 +260,22 @@ class Bench:
     def check_consumer_protocol_growth(self):
         self.check_group_growth(**CONSUMER)
 
+    def check_consumer_protocol_static(self):
+        """A static member that ends well keeps its share for a while; whoever has its name then has it again."""
+        self.fresh()
+        a, b = (self.member(n, instance="i" + n, **CONSUMER) for n in "ab")
+        self.wait_shared(a, b)
+        self.produce(5)
+        self.wait_read(a, b)
+        b.close()
+        b2 = self.member("b2", instance="ib", **CONSUMER)
+        self.until("it has a share again", lambda: b2.assigned and self.shared([a, b2]))
+        self.produce(5)
+        self.wait_read(a, b, b2)
+        b2.close()
+        a.close()
+        self.wait_committed(10)
+
     def check_consumer_protocol_restart(self):
         self.check_group_restart(**CONSUMER)
 
