@@ -139,6 +139,50 @@ static void a_static_member_writes(void **state)
         " 02 " ID_T " 04 00000000 00000001 00000002 00 01 00");
 }
 
+/* Broker 0 stands in this rack, until the next news of topics, which name no broker. */
+static void rack_of_the_broker(const char *rack)
+{
+    struct update_metadata_request r;
+    struct update_metadata_request_live_broker broker;
+    update_metadata_request_init(&r);
+    update_metadata_request_live_broker_init(&broker);
+    broker.rack = str_of(rack);
+    r.live_brokers = (typeof(r.live_brokers)){&broker, 1};
+    assert_int_equal(metadata_cache_update(b->metadata, &r), 0);
+    atomic_fetch_add(&b->metadata_version, 1);
+}
+
+static bool topics_name_rack(const char *rack)
+{
+    const struct buf *record = &cgroup_of(b, "g")->topics.record;
+    return memmem(record->p, record->len, rack, strlen(rack)) != NULL;
+}
+
+/* Where racks are known they are in the record of the topics, and a rack that changes is seen; but
+ * not of so many partitions that the record would not fit into a batch. */
+static void racks_are_written_while_they_fit(void **state)
+{
+    rack_of_the_broker("rack-a");
+    BEAT(b, .member = "A", .names = "tw");
+    assert_true(topics_name_rack("rack-a"));
+    rack_of_the_broker("rack-b");
+    BEAT(b, .member = "A", .epoch = 1);
+    assert_true(topics_name_rack("rack-b"));
+    char text[32];
+    snprintf(text, sizeof(text), "w:%d", CTOPICS_RACKS_MAX - 3);
+    bench_topics(b, text);
+    rack_of_the_broker("rack-b");
+    int32_t epoch = cgroup_epoch(cgroup_of(b, "g"));
+    BEAT(b, .member = "A", .epoch = epoch);
+    assert_true(topics_name_rack("rack-b"));
+    snprintf(text, sizeof(text), "w:%d", CTOPICS_RACKS_MAX - 2);
+    bench_topics(b, text);
+    rack_of_the_broker("rack-b");
+    BEAT(b, .member = "A", .epoch = epoch + 1);
+    assert_false(topics_name_rack("rack-b"));
+    assert_true(cgroup_of(b, "g")->topics.record.len < 1000);
+}
+
 /* ---- damage ---- */
 
 static size_t unhex(const char *hex, uint8_t *out)
@@ -279,7 +323,8 @@ static void scraps_make_no_group(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make, drop)
 UNIT_MAIN(TEST(a_join_writes), TEST(a_leave_writes), TEST(a_static_member_writes),
-          TEST(records_by_themselves_make_a_group), TEST(what_cannot_be_read_is_passed_over),
-          TEST(what_two_claim_is_the_firsts), TEST(epochs_that_do_not_fit_together),
-          TEST(a_state_that_is_not_known), TEST(a_state_that_its_sets_deny),
-          TEST(a_target_that_cannot_be), TEST(scraps_make_no_group))
+          TEST(racks_are_written_while_they_fit), TEST(records_by_themselves_make_a_group),
+          TEST(what_cannot_be_read_is_passed_over), TEST(what_two_claim_is_the_firsts),
+          TEST(epochs_that_do_not_fit_together), TEST(a_state_that_is_not_known),
+          TEST(a_state_that_its_sets_deny), TEST(a_target_that_cannot_be),
+          TEST(scraps_make_no_group))
