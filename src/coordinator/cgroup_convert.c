@@ -201,10 +201,25 @@ int cgroup_upgrade(struct group *g)
 
 /* ---- downgrade ---- */
 
+/* A classic group has one record, of all its members together. */
+static bool fits_one_record(const struct cgroup *cg)
+{
+    size_t bytes = 0;
+    list_each (l, &cg->member_list) {
+        const struct cmember *m = list_entry(l, struct cmember, link);
+        bytes += (size_t)m->id.len + (size_t)m->client_id.len + (size_t)m->client_host.len +
+                 (size_t)m->target.n * sizeof(int32_t);
+        for (int i = 0; i < m->protocols_n; i++)
+            bytes += (size_t)m->protocols[i].metadata.len;
+    }
+    return bytes <= CMEMBER_SAYS_MAX;
+}
+
 bool cgroup_can_downgrade(const struct cgroup *cg)
 {
     return cgroup_config(cg)->downgrade && cg->classic_n > 0 &&
-           (size_t)cg->classic_n == cg->members.n && cg->classic_n <= cg->g->env->config->max_size;
+           (size_t)cg->classic_n == cg->members.n &&
+           cg->classic_n <= cg->g->env->config->max_size && fits_one_record(cg);
 }
 
 static int return_member(struct group *g, const struct cmember *m, struct arena *a)

@@ -75,8 +75,6 @@ struct cname { /* a name that some members read */
     int place; /* in topics; -1 = no such topic */
 };
 
-enum { CTOPICS_RACKS_MAX = 8192 /* partitions; of more the racks would make record 4 too large */ };
-
 enum { COWNER_PARTITIONS = 64 };
 struct cowner { /* who owns these partitions of a topic, some of which are owned */
     struct hnode node;
@@ -134,6 +132,9 @@ void cstep_end(struct cstep *s, struct group_call *c);
 
 /* ---- cgroup_records.c ---- */
 void cstep_put_epoch(struct cstep *s);
+/* Of more topics than fit into a record it is written without any: they are looked up anew after a
+ * load, which costs an epoch. */
+enum { CTOPICS_RECORD_MAX = 900 << 10 };
 void cstep_put_topics(struct cstep *s);
 void cstep_put_member(struct cstep *s, const struct cmember *m);
 void cstep_put_target_epoch(struct cstep *s);

@@ -55,8 +55,15 @@ void cstep_put_target_epoch(struct cstep *s)
 /* ctopics keeps the value as it is written. */
 void cstep_put_topics(struct cstep *s)
 {
+    struct consumer_group_partition_metadata_value none;
+    const struct buf *record = &s->cg->topics.record;
+    if (record->len > CTOPICS_RECORD_MAX) {
+        consumer_group_partition_metadata_value_init(&none);
+        put(s, CGROUP_KEY_TOPICS, STR_NULL, &consumer_group_partition_metadata_value_desc, &none);
+        return;
+    }
     size_t key = put_key(s, CGROUP_KEY_TOPICS, STR_NULL);
-    buf_put(&s->bytes, s->cg->topics.record.p, s->cg->topics.record.len);
+    buf_put(&s->bytes, record->p, record->len);
     end_record(s, key);
 }
 

@@ -125,20 +125,10 @@ static int fill_topic(const struct metadata_snapshot *md, const struct topic_inf
     return racks ? fill_racks(md, t, a, to) : 0;
 }
 
-static int64_t partitions_n(const struct cgroup *cg, const struct metadata_snapshot *md)
-{
-    int64_t all = 0;
-    hmap_each (n, &cg->names) {
-        const struct topic_info *t = metadata_topic(md, hmap_entry(n, struct cname, node)->name);
-        all += t ? t->partitions_n : 0;
-    }
-    return all;
-}
-
 static int fill_all(const struct cgroup *cg, const struct metadata_snapshot *md, struct arena *a,
                     topics_value *v)
 {
-    bool racks = any_racks(md) && partitions_n(cg, md) <= CTOPICS_RACKS_MAX;
+    bool racks = any_racks(md);
     int rc = 0;
     consumer_group_partition_metadata_value_init(v);
     v->topics.v = consumer_group_partition_metadata_value_topic_new(a, (int32_t)cg->names.n);

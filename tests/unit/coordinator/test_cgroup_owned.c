@@ -253,6 +253,26 @@ static void a_classic_member_that_says_too_much(void **state)
     assert_int_equal(cgroup_members_n(cgroup_of(b, "g")), 1);
 }
 
+/* Two whose words fit into a record each, but not into the one record of a classic group: the group
+ * stays what it is when its last member of the new protocol goes. */
+static void a_group_that_said_too_much_is_not_downgraded(void **state)
+{
+    (void)state;
+    BEAT(b, .member = "N");
+    assert_int_equal(join_with_many("one", 2, "x", "y", 600 << 10), KERR_NONE);
+    assert_int_equal(join_with_many("two", 2, "x", "y", 600 << 10), KERR_NONE);
+    int loads = b->loads;
+    BEAT(b, .member = "N", .epoch = -1);
+    assert_int_equal(b->loads, loads);
+    assert_int_equal(cgroup_of(b, "g")->classic_n, 2);
+    /* with one of them less it fits */
+    assert_int_equal(leave(b, "g", STR_LIT("two")), KERR_NONE);
+    assert_int_equal(BEAT(b, .member = "N").error, KERR_NONE);
+    BEAT(b, .member = "N", .epoch = -1);
+    assert_null(cgroup_of(b, "g"));
+    assert_int_equal(b->loads, loads);
+}
+
 /* Nor is a group upgraded whose members no record could hold; it goes on as it was. */
 static void a_classic_group_that_said_too_much_stays_classic(void **state)
 {
@@ -344,5 +364,6 @@ UNIT_MAIN(TEST(who_names_too_many_has_given_up_nothing),
           TEST(a_member_that_says_too_much_is_refused_before_anything_changes),
           TEST(long_lists_of_protocols_are_compared_once),
           TEST(a_classic_member_that_says_too_much),
+          TEST(a_group_that_said_too_much_is_not_downgraded),
           TEST(a_classic_group_that_said_too_much_stays_classic),
           TEST(members_that_leave_together_make_one_epoch), TEST(a_long_filter_is_read_once))
