@@ -91,10 +91,11 @@ void sim_host_pause(struct sim_host *h, bool paused);
 struct sim_options {
     uint64_t seed;
     bool verbose; /* the brokers' log lines go to standard error */
-    double preempt;
     void (*look)(void); /* after each step */
 };
 void sim_init(const struct sim_options *o);
+/* Chance that a thread loses the processor at a lock. */
+void sim_set_preempt(double p);
 bool sim_step(void); /* false: nothing will ever happen again */
 bool sim_verbose(void);
 

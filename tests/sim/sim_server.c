@@ -487,6 +487,8 @@ void net_server_stop(struct net_server *s, int64_t grace_ms)
 
 void net_server_free(struct net_server *s)
 {
+    if (!s)
+        return;
     net_server_stop(s, 0);
     while (!list_empty(&s->conns)) /* those whose requests are still worked on */
         fiber_sleep(SIM_MS);

@@ -59,6 +59,7 @@ struct event {
 
 static struct world {
     struct sim_options o;
+    double preempt;
     int64_t now;
     uint64_t random[4];
     uint64_t trace, steps, order, waits;
@@ -412,9 +413,14 @@ void fiber_yield(void)
     to_main();
 }
 
+void sim_set_preempt(double p)
+{
+    W.preempt = p;
+}
+
 void fiber_maybe_yield(void)
 {
-    if (W.current && W.o.preempt > 0 && sim_chance(W.o.preempt))
+    if (W.current && W.preempt > 0 && sim_chance(W.preempt))
         fiber_yield();
 }
 
