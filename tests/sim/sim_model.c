@@ -52,7 +52,7 @@ struct view {
     struct model *m;
     int32_t epoch;
     bool leads;
-    int64_t hw, end, verified;
+    int64_t hw, top, end, verified; /* top: the highest watermark so far */
     uint64_t seen; /* the look in which it was last there */
 };
 
@@ -294,15 +294,14 @@ static struct view *view_of(struct sim_host *h, struct partition *p, struct log 
     }
     struct view *v = calloc(1, sizeof(*v));
     *v = (struct view){.p = p, .log = log, .life = h->life, .m = m, .epoch = -1};
-    v->hw = log_start_offset(log);
     list_push_back(&M.views[h->id], &v->link);
     return v;
 }
 
-/* M3 */
+/* M3. In an epoch that is over already it may hear of late: then it can commit nothing. */
 static void leadership_begins(const struct model *m, const char *who, int32_t epoch, int64_t end)
 {
-    if (!m->unclean && !m->compacted && end < model_end(m))
+    if (!m->unclean && !m->compacted && epoch >= m->leader_epoch && end < model_end(m))
         sim_violation("M3: %s leads in epoch %d with a log that ends at %lld, committed are %lld",
                       who, epoch, (long long)end, (long long)model_end(m));
 }
@@ -333,8 +332,9 @@ static void look_at_replica(void *arg, struct partition *p)
     else if (leads && hw < v->hw)
         sim_violation("M2: %s: its high watermark was %lld", who, (long long)v->hw);
     if (!m->unclean && !m->compacted) {
-        if (end < v->hw)
-            sim_violation("M5: %s: a high watermark of %lld was known here", who, (long long)v->hw);
+        if (end < v->top)
+            sim_violation("M5: %s: a high watermark of %lld was known here", who,
+                          (long long)v->top);
         if (end < v->verified)
             v->verified = end;
         if (hw > v->verified) {
@@ -342,7 +342,8 @@ static void look_at_replica(void *arg, struct partition *p)
             v->verified = read_log(log, v->verified, hw, compare, &c, who);
         }
     }
-    v->hw = hw > v->hw || m->unclean ? hw : v->hw;
+    v->hw = hw;
+    v->top = hw > v->top ? hw : v->top;
     v->end = end;
     v->leads = leads;
     v->epoch = epoch;

@@ -7,7 +7,7 @@
  * CHECKED    after each step, on brokers where something ran:
  *   M1 one leader for a partition and an epoch, over brokers and the store
  *   M2 a leader's high watermark never goes back in its epoch
- *   M3 a leader begins with all that is committed
+ *   M3 a leader, by the store in force, begins with all that is committed
  *   M4 below its high watermark every replica has the committed records, same bytes, same epochs
  *   M5 no replica drops what lies below a high watermark that it knew in this life
  *   M6 members of the ISR that follow in the leader's epoch have all below its high watermark

@@ -215,6 +215,8 @@ static bool deliver(struct producer *p, struct topic *t, int32_t partition, cons
             if (p->id >= 0 && !t->deleting)
                 sim_model_acked(t->name, partition, leader, life, p->id, sequence, base);
             work.counts.acked++;
+            sim_say("%s-%d: batch %d of producer %lld acknowledged at %lld by b%d", t->name,
+                    partition, sequence, (long long)p->id, (long long)base, leader);
             return true;
         }
         /* one that was deposed and does not know it yet may not have seen the latest records */
@@ -335,6 +337,7 @@ static void *consume(void *arg)
         int leader = client_leader(c, t->name, partition, fresh);
         int code = -1;
         int64_t from = at[slot][partition];
+        int32_t epoch = leader > 0 ? sim_model_leads(t->name, partition, leader) : -1;
         if (sim_chance(0.02))
             from = at[slot][partition] = (int64_t)sim_below((uint64_t)from + 1);
         int64_t next = leader > 0 ? fetch(c, leader, t, partition, from, &code) : from;
@@ -343,7 +346,8 @@ static void *consume(void *arg)
             at[slot][partition] = next;
         }
         if (code == KERR_OFFSET_OUT_OF_RANGE && !t->unclean && !t->deleting &&
-            generation[slot] == t->generation)
+            generation[slot] == t->generation && epoch >= 0 &&
+            sim_model_leads(t->name, partition, leader) == epoch)
             sim_violation("M10: a consumer stands at %lld of %s-%d, which b%d calls out of range",
                           (long long)from, t->name, partition, leader);
         fresh = code != 0;
