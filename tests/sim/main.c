@@ -91,8 +91,10 @@ static void run(const struct run *r)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", required_argument, 0, 's'},    {"steps", required_argument, 0, 'm'},
-        {"seconds", required_argument, 0, 't'}, {"verbose", no_argument, 0, 'v'},
+        {"seed", required_argument, 0, 's'},
+        {"steps", required_argument, 0, 'm'},
+        {"seconds", required_argument, 0, 't'},
+        {"verbose", no_argument, 0, 'v'},
         {0},
     };
     struct run r = {.seed = 1, .seconds = 120};

@@ -90,7 +90,7 @@ void sim_host_pause(struct sim_host *h, bool paused);
 /* ---- the loop ---- */
 struct sim_options {
     uint64_t seed;
-    bool verbose; /* the brokers' log lines go to standard error */
+    bool verbose;       /* the brokers' log lines go to standard error */
     void (*look)(void); /* after each step */
 };
 void sim_init(const struct sim_options *o);

@@ -131,7 +131,9 @@ void sim_broker_stop(struct sim_host *h)
 void sim_broker_kill(struct sim_host *h, enum sim_crash how)
 {
     sim_say("%s dies (%s)", h->name,
-            how == CRASH_PROCESS ? "its process" : how == CRASH_DROP ? "its power" : "torn");
+            how == CRASH_PROCESS ? "its process"
+            : how == CRASH_DROP  ? "its power"
+                                 : "torn");
     programs[h->id].broker = NULL;
     bool self = sim_here() == h;
     h->up = false;

@@ -72,8 +72,8 @@ static void begin(struct task *task)
               w);
 }
 
-int client_call(struct client *c, int broker, int16_t api_key, int max_version,
-                const void *request, struct arena *a, const void **response)
+int client_call(struct client *c, int broker, int16_t api_key, int max_version, const void *request,
+                struct arena *a, const void **response)
 {
     struct waiting_call w = {.c = c,
                              .broker = broker,

@@ -11,8 +11,8 @@
 struct client;
 struct client *client_new(const char *name);
 /* The answer, copied into the arena: 0 or -errno. */
-int client_call(struct client *c, int broker, int16_t api_key, int max_version,
-                const void *request, struct arena *a, const void **response);
+int client_call(struct client *c, int broker, int16_t api_key, int max_version, const void *request,
+                struct arena *a, const void **response);
 /* From metadata of some broker, asked anew when `fresh`; -1: none known. */
 int client_leader(struct client *c, const char *topic, int32_t partition, bool fresh);
 /* The controller, as some broker knows it; -1. */

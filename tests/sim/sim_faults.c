@@ -26,8 +26,8 @@ enum kind {
     KINDS
 };
 static const char *const names[KINDS] = {
-    "kill",   "kill-writing", "power",   "stop",      "pause", "cut-pair", "cut-one-way",
-    "cut-off", "cut-zk",      "zk-drop", "zk-expire", "reset", "weather",  "slow-disk"};
+    "kill",    "kill-writing", "power",   "stop",      "pause", "cut-pair", "cut-one-way",
+    "cut-off", "cut-zk",       "zk-drop", "zk-expire", "reset", "weather",  "slow-disk"};
 
 static struct {
     bool on[KINDS];
@@ -192,9 +192,10 @@ static bool happen(enum kind kind)
     case KILL_WRITING:
         if (!may_go(h))
             return false;
-        sim_broker_kill_at(h, sim_cluster.flush_each && sim_chance(0.5)
-                                  ? (sim_chance(0.5) ? CRASH_DROP : CRASH_TEAR)
-                                  : CRASH_PROCESS,
+        sim_broker_kill_at(h,
+                           sim_cluster.flush_each && sim_chance(0.5)
+                               ? (sim_chance(0.5) ? CRASH_DROP : CRASH_TEAR)
+                               : CRASH_PROCESS,
                            1 + sim_below(60));
         break;
     case POWER:

@@ -1,5 +1,5 @@
-/* sim_faults.h - what goes wrong: which kinds, and how often, the seed decides for each run, so that
- * some runs have much of one kind and nothing of another. */
+/* sim_faults.h - what goes wrong: which kinds, and how often, the seed decides for each run, so
+ * that some runs have much of one kind and nothing of another. */
 #ifndef TESTS_SIM_SIM_FAULTS_H
 #define TESTS_SIM_SIM_FAULTS_H
 

@@ -2,8 +2,8 @@
  *
  * DURABLE  a file's bytes as of its last fsync (msync), a folder's names as of its own. A loss of
  *          power goes back to them; or, torn, to something between them and what was written.
- * FAULTS   asked for by sim_faults.c: the next call that writes, or the n-th, fails, is short, or is
- *          the last that the program makes. */
+ * FAULTS   asked for by sim_faults.c: the next call that writes, or the n-th, fails, is short, or
+ * is the last that the program makes. */
 #ifndef TESTS_SIM_SIM_FS_H
 #define TESTS_SIM_SIM_FS_H
 

@@ -53,7 +53,7 @@ struct view {
     int32_t epoch;
     bool leads;
     int64_t hw, top, end, verified; /* top: the highest watermark so far */
-    uint64_t seen; /* the look in which it was last there */
+    uint64_t seen;                  /* the look in which it was last there */
 };
 
 struct ack {
@@ -174,7 +174,7 @@ static const struct entry *entry_at(const struct model *m, int64_t offset)
 
 static struct entry entry_of(const struct batch *b)
 {
-    return (struct entry){b->base_offset, b->last_offset,  b->leader_epoch,  b->crc,
+    return (struct entry){b->base_offset, b->last_offset,   b->leader_epoch, b->crc,
                           b->producer_id, b->base_sequence, b->last_sequence};
 }
 
@@ -384,8 +384,7 @@ static void check_isr(void *arg, struct partition *p)
     int64_t hw = log_high_watermark(p->log);
     int32_t epoch = atomic_load(&p->leader_epoch);
     for (int i = 0; i < p->isr_n; i++) {
-        const struct view *v =
-            p->isr[i] != h->id ? follower_view(m, p->isr[i], epoch) : NULL;
+        const struct view *v = p->isr[i] != h->id ? follower_view(m, p->isr[i], epoch) : NULL;
         if (v && v->end < hw && v->seen == M.looks)
             sim_violation("M6: %s-%d epoch %d: %s leads with high watermark %lld, b%d is in the "
                           "ISR and ends at %lld",
@@ -418,8 +417,8 @@ static void look_at_state(struct model *m, const struct partition_node *s, int32
     if (s->leader_epoch < m->leader_epoch || s->controller_epoch < m->controller_epoch)
         sim_violation("M8: the state of %s-%d goes back: leader epoch %d -> %d, controller's %d -> "
                       "%d",
-                      m->topic, m->partition, m->leader_epoch, s->leader_epoch,
-                      m->controller_epoch, s->controller_epoch);
+                      m->topic, m->partition, m->leader_epoch, s->leader_epoch, m->controller_epoch,
+                      s->controller_epoch);
     if (s->leader >= 0 && !id_list_has(s->isr, s->leader))
         sim_violation("M8: the leader %d of %s-%d is not in its ISR", s->leader, m->topic,
                       m->partition);
@@ -618,7 +617,8 @@ int64_t sim_model_consumed(const char *topic, int32_t partition, int64_t from, c
 {
     struct reading r = {newest(topic, partition)};
     if (!r.m)
-        sim_violation("M10: a consumer gets records of %s-%d, which is not known", topic, partition);
+        sim_violation("M10: a consumer gets records of %s-%d, which is not known", topic,
+                      partition);
     return walk(p, n, from, r.m->unclean || r.m->compacted ? pass : consume, &r, "a consumer");
 }
 

@@ -1,5 +1,5 @@
-/* sim_model.h - what must be true of the cluster: the committed records as they were first seen, and
- * the invariants, looked at after every step.
+/* sim_model.h - what must be true of the cluster: the committed records as they were first seen,
+ * and the invariants, looked at after every step.
  *
  * COMMITTED  a record below the high watermark of a leader, or that a consumer was given. The model
  *            keeps (offsets, epoch, checksum) of each batch; of topics that elect cleanly it never

@@ -132,14 +132,15 @@ static void send_now(struct peer_request *q)
 static void take_answer(struct peer *p, uint8_t *bytes, size_t n)
 {
     if (list_empty(&p->requests))
-        sim_violation("%s gets an answer from %s that it did not ask for", p->host->name, p->target);
+        sim_violation("%s gets an answer from %s that it did not ask for", p->host->name,
+                      p->target);
     struct peer_request *q = list_entry(p->requests.next, struct peer_request, link);
     struct reader r = reader_of(bytes, n);
     struct arena a;
     int32_t correlation;
     arena_init(&a, 0);
-    int rc = response_header_decode(&r, api_response_header_version(q->api, q->version),
-                                    &correlation);
+    int rc =
+        response_header_decode(&r, api_response_header_version(q->api, q->version), &correlation);
     if (rc || correlation != q->correlation)
         sim_violation("an answer of %s to %s is not the one that is due", p->target, q->api->name);
     void *response = arena_calloc(&a, 1, q->api->response->body->size);

@@ -333,7 +333,8 @@ void __wrap_logline(enum logline_level level, const char *component, const char 
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"};
-    fprintf(stderr, "%10.6f %8llu %-2s %-12s %s [%s] %s\n", (double)(sim_now() - 1000 * SIM_S) / 1e9,
-            (unsigned long long)sim_steps(), sim_here() ? sim_here()->name : "-",
-            fiber_self() ? fiber_name(fiber_self()) : "", names[level], component, text);
+    fprintf(stderr, "%10.6f %8llu %-2s %-12s %s [%s] %s\n",
+            (double)(sim_now() - 1000 * SIM_S) / 1e9, (unsigned long long)sim_steps(),
+            sim_here() ? sim_here()->name : "-", fiber_self() ? fiber_name(fiber_self()) : "",
+            names[level], component, text);
 }

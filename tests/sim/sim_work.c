@@ -307,8 +307,8 @@ static int64_t fetch(struct client *c, int leader, const struct topic *t, int32_
         const struct fetch_response_partition *p = &r->responses.v[0].partitions.v[0];
         *code = p->error_code;
         if (p->error_code == 0 && p->records.len > 0)
-            next = sim_model_consumed(t->name, partition, from, p->records.p,
-                                      (size_t)p->records.len);
+            next =
+                sim_model_consumed(t->name, partition, from, p->records.p, (size_t)p->records.len);
     }
     arena_free(&a);
     return next;

@@ -23,12 +23,12 @@ struct watch {
 struct session {
     struct list link;
     int64_t id;
-    int64_t timeout;          /* ns */
-    int64_t away_since;       /* no connection since; -1: has one */
-    struct list watches;      /* of struct watch */
-    struct list missed;       /* of struct message: events while it was away */
-    struct _zhandle *handle;  /* its connection's other end; NULL: none */
-    uint64_t connection;      /* counts them */
+    int64_t timeout;         /* ns */
+    int64_t away_since;      /* no connection since; -1: has one */
+    struct list watches;     /* of struct watch */
+    struct list missed;      /* of struct message: events while it was away */
+    struct _zhandle *handle; /* its connection's other end; NULL: none */
+    uint64_t connection;     /* counts them */
     struct sim_host *host;
     bool over;
 };
@@ -86,8 +86,8 @@ struct _zhandle {
     bool connected, closing, over;
     uint64_t connection;
     struct session *session;
-    struct list calls;  /* struct call, sent and not answered */
-    struct list inbox;  /* struct message, for the completion thread */
+    struct list calls; /* struct call, sent and not answered */
+    struct list inbox; /* struct message, for the completion thread */
     struct fiber *completions;
     int64_t last_out, last_in; /* order of what is on its way */
 };
@@ -148,6 +148,7 @@ uint64_t sim_zk_expired(void)
 /* ---- what goes to a handle, in order ---- */
 
 struct carried {
+    struct session *s;
     struct _zhandle *zh;
     uint64_t connection;
     struct message *m;
@@ -171,6 +172,8 @@ static void hand_over(struct _zhandle *zh, struct message *m)
     fiber_wake_all(zh->host, zh);
 }
 
+static void send_event(struct session *s, struct message *m);
+
 static void carried_in(void *arg)
 {
     struct carried *c = arg;
@@ -181,6 +184,8 @@ static void carried_in(void *arg)
     }
     if (c->zh->connected && c->zh->connection == c->connection)
         hand_over(c->zh, c->m);
+    else if (c->m->type == MESSAGE_EVENT && !c->s->over) /* its watch is set again, and fires */
+        send_event(c->s, c->m);
     else
         message_free(c->m);
     free(c);
@@ -194,8 +199,17 @@ static void send_in(struct session *s, struct message *m)
     if (due <= zh->last_in)
         due = zh->last_in + 1;
     zh->last_in = due;
-    *c = (struct carried){zh, s->connection, m};
+    *c = (struct carried){s, zh, s->connection, m};
     sim_after(due - sim_now(), zh->host, carried_in, c);
+}
+
+/* At once, or when its client is back. */
+static void send_event(struct session *s, struct message *m)
+{
+    if (s->handle)
+        send_in(s, m);
+    else
+        list_push_back(&s->missed, &m->link);
 }
 
 static struct message *message_new(enum message_type type)
@@ -240,10 +254,7 @@ static void fire(const char *path, int kind, int event)
             m->event = event;
             m->state = ZOO_CONNECTED_STATE;
             m->path = strdup(path);
-            if (s->handle)
-                send_in(s, m);
-            else
-                list_push_back(&s->missed, &m->link);
+            send_event(s, m);
         }
     }
 }
