@@ -79,6 +79,10 @@ enum kerr log_append_as_follower(struct log *log, struct prepared *pr, struct ap
 /* Notes (epoch, log end) in the epoch file when a leader starts. */
 enum kerr log_begin_epoch(struct log *log, int32_t leader_epoch);
 
+/* Records below this are safe enough to count: all, but for flush.messages or more that are not
+ * flushed. May lie above the log end. */
+int64_t log_flush_bound(struct log *log);
+
 /* ---- read ---- */
 /* A range of one segment's file that begins at the batch holding `offset`. */
 struct log_slice {

@@ -87,6 +87,14 @@ int log_sync_to(struct log *log, int64_t target)
     return 0;
 }
 
+int64_t log_flush_bound(struct log *log)
+{
+    const struct log_config *c = log_config_ref(log);
+    int64_t most = c->flush_messages - 1, flushed = log_recovery_point(log);
+    log_config_unref(c);
+    return most < INT64_MAX - flushed ? flushed + most : INT64_MAX;
+}
+
 enum kerr log_flush(struct log *log)
 {
     pthread_mutex_lock(&log->flush_lock);

@@ -2,7 +2,8 @@
  *
  * The high watermark is the least log end of the leader, the ISR, and those outside it that keep up
  * and are alive (so that they can close in on a busy leader). It stands still while the committed
- * ISR is smaller than min.insync.replicas. */
+ * ISR is smaller than min.insync.replicas, and does not pass what flush.messages wants flushed
+ * first: what was seen here once must not go with the power. */
 #include "base/clock.h"
 #include "replica/partition_private.h"
 
@@ -70,7 +71,8 @@ static bool about_to_join(const struct partition *p, const struct remote_replica
 
 static int64_t candidate(struct partition *p)
 {
-    int64_t end = log_end_offset(p->log), least = end;
+    int64_t end = log_end_offset(p->log), safe = log_flush_bound(p->log);
+    int64_t least = safe < end ? safe : end;
     for (int32_t i = 0; i < p->remotes_n; i++) {
         const struct remote_replica *r = &p->remotes[i];
         if (r->log_end < least && (r->in_isr || r->joining || about_to_join(p, r, end)))

@@ -59,6 +59,27 @@ static enum kerr flush_current(struct partition *p, struct log **log)
     return e;
 }
 
+enum kerr partition_flush_now(struct partition *p)
+{
+    struct log *log;
+    enum kerr e = flush_current(p, &log);
+    if (log)
+        log_unref(log);
+    return e;
+}
+
+/* What is flushed may be committed by that. */
+static void count_flushed(struct partition *p)
+{
+    bool moved = false;
+    pthread_rwlock_rdlock(&p->lock);
+    if (atomic_load(&p->role) == PARTITION_LEADER)
+        moved = partition_advance_locked(p);
+    pthread_rwlock_unlock(&p->lock);
+    if (moved)
+        partition_wake(p);
+}
+
 /* One round. Who came meanwhile waits for another one behind the workers' other jobs: a busy
  * partition must not keep a worker. */
 static void flush_work(struct job *job)
@@ -66,6 +87,8 @@ static void flush_work(struct job *job)
     struct partition *p = container_of(job, struct partition, flush_job);
     struct log *log;
     enum kerr e = flush_current(p, &log);
+    if (e == KERR_NONE)
+        count_flushed(p);
     struct list over = LIST_INIT(over);
     bool more = settle(p, log, e, &over);
     if (log)

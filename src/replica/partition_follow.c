@@ -4,6 +4,17 @@
 #include "base/logline.h"
 #include "replica/partition_private.h"
 
+/* What the next fetch asks for tells the leader what is safe here: so flush.messages is kept
+ * first. No lock held. */
+static enum kerr flush_if_due(struct partition *p)
+{
+    struct log *log = partition_log(p);
+    bool due = log && log_flush_bound(log) < log_end_offset(log);
+    if (log)
+        log_unref(log);
+    return due ? partition_flush_now(p) : KERR_NONE;
+}
+
 /* With the lock held for reading on success: roles stay while the log is worked on. */
 static enum kerr enter(struct partition *p, int32_t leader_epoch)
 {
@@ -64,7 +75,7 @@ enum kerr partition_follow_view(struct partition *p, int32_t leader_epoch, struc
     enum kerr e = enter(p, leader_epoch);
     if (e == KERR_NONE)
         leave(p, out);
-    return e;
+    return e == KERR_NONE ? flush_if_due(p) : e;
 }
 
 /* ---- append ---- */
@@ -93,7 +104,7 @@ static enum kerr append_locked(struct partition *p, struct prepared *pr)
     enum kerr e = begin_at_batch(p, pr);
     if (e == KERR_NONE)
         e = log_append_as_follower(p->log, pr, &info);
-    if (e == KERR_NONE && (info.needs_flush || info.rolled) && p->env->workers)
+    if (e == KERR_NONE && info.rolled && p->env->workers)
         partition_flush_soon(p, p->env->workers);
     return e;
 }
@@ -142,7 +153,7 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
     arena_free(&arena);
     if (moved)
         partition_wake(p);
-    return e;
+    return e == KERR_NONE ? flush_if_due(p) : e;
 }
 
 /* ---- cuts ---- */

@@ -148,6 +148,8 @@ void partition_grow_isr(struct partition *p, int32_t id);
 bool partition_isr_enough_locked(const struct partition *p);
 /* The same with the one that is joining: are records that are committed safe enough to confirm? */
 bool partition_isr_enough_after_locked(const struct partition *p);
+/* On this thread. @blocks */
+enum kerr partition_flush_now(struct partition *p);
 /* Moves the leader's high watermark if it may move. Did it? */
 bool partition_advance_locked(struct partition *p);
 struct remote_replica *partition_remote_locked(struct partition *p, int32_t id);

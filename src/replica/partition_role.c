@@ -131,6 +131,8 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
     }
     pthread_rwlock_unlock(&p->lock);
     free(remotes);
+    if (p->env->workers && log_flush_bound(log) < log_end_offset(log))
+        partition_flush_soon(p, p->env->workers); /* nobody else may come to ask for it */
     partition_wake(p);
     if (e == KERR_NONE)
         replica_listeners_led(p, l->leader_epoch);

@@ -578,6 +578,51 @@ static void flushes_are_gathered(void **state)
     bench_close(&b);
 }
 
+/* With flush.messages a consumer is not given what would go with the power. */
+static void records_count_once_they_are_flushed(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    b.config.flush_messages = 1;
+    struct partition *p = bench_leader(&b, NUMBERS(1, 2));
+    assert_int_equal(bench_append(&b, p, 3, -1, NULL), KERR_NONE);
+    assert_int_equal(bench_fetch(&b, p, 2, 3, NULL), KERR_NONE);
+    assert_int_equal(bench_hw(p), 0);
+    partition_flush_soon(p, b.workers);
+    sim_executor_drain(b.sim);
+    assert_int_equal(bench_hw(p), 3);
+    b.config.flush_messages = 3; /* two may be at risk */
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(bench_append(&b, p, 2, -1, NULL), KERR_NONE);
+    assert_int_equal(bench_fetch(&b, p, 2, 5, NULL), KERR_NONE);
+    assert_int_equal(bench_hw(p), 5);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* A leader that begins with records which are not flushed does it by itself. */
+static void a_new_leader_flushes_what_it_found(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    struct partition *p = bench_leader(&b, NUMBERS(1, 2));
+    assert_int_equal(bench_append(&b, p, 3, 1, NULL), KERR_NONE);
+    b.config.flush_messages = 1;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 1,
+                     .isr = (const int32_t[]){1},
+                     .isr_n = 1,
+                     .replicas = (const int32_t[]){1, 2},
+                     .replicas_n = 2};
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_int_equal(bench_hw(p), 0);
+    sim_executor_drain(b.sim);
+    assert_int_equal(bench_hw(p), 3);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* The log was cut below what a flush should reach: it ends, with the error of a leader that lost
  * its records. */
 static void a_flush_above_the_end_of_the_log_ends(void **state)
@@ -697,6 +742,8 @@ UNIT_MAIN(unit_test(leader_alone_commits_at_once), unit_test(epochs_of_requests_
           unit_test(divergence_is_told_instead_of_records), unit_test(epoch_ends_follow_the_log),
           unit_test(latest_waits_for_the_high_watermark_of_the_epoch),
           unit_test(waiters_are_woken_by_whatever_moves), unit_test(flushes_are_gathered),
+          unit_test(records_count_once_they_are_flushed),
+          unit_test(a_new_leader_flushes_what_it_found),
           unit_test(a_flush_above_the_end_of_the_log_ends),
           unit_test(a_busy_partition_lets_others_flush),
           unit_test(failed_flush_tells_all_and_takes_the_dir_offline))

@@ -30,6 +30,69 @@ static int64_t end_of(struct partition *p)
     return v.log_end;
 }
 
+static void append_records(struct partition *p, int n, enum kerr expected)
+{
+    struct follow_view v;
+    struct buf bytes = BUF_INIT;
+    struct batch_options o = BATCH_OPTIONS_DEFAULT;
+    o.leader_epoch = 1;
+    struct batch_builder *batch = batch_builder_new(&o);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(batch_builder_add(batch, 10 + i, 1700000000000, BYTES_NULL,
+                                           (struct bytes){(const uint8_t *)"v", 1}, NULL, 0),
+                         0);
+    assert_int_equal(batch_builder_finish(batch, &bytes), 0);
+    batch_builder_free(batch);
+    struct follow_append a = {.leader_epoch = 1,
+                              .offset = 10,
+                              .records = bytes.p,
+                              .len = (int32_t)bytes.len,
+                              .leader_high_watermark = 10};
+    assert_int_equal(partition_follow_append(p, &a, &v), expected);
+    buf_free(&bytes);
+}
+
+static int64_t flushed_to(struct partition *p)
+{
+    struct log *log = partition_log(p);
+    int64_t at = log_recovery_point(log);
+    log_unref(log);
+    return at;
+}
+
+/* The leader takes the next fetch for a promise: what flush.messages wants flushed is so before.
+ * Seen by the simulator: a follower lost with its power what the leader had acknowledged. */
+static void what_flush_messages_wants_is_flushed_before_the_next_fetch(void **state)
+{
+    struct bench b;
+    struct partition *p = follower(&b);
+    b.config.flush_messages = 3;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(partition_flush_now(p), KERR_NONE);
+    append_records(p, 2, KERR_NONE);
+    assert_int_equal(flushed_to(p), 10);
+    b.config.flush_messages = 1;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(end_of(p), 12); /* one who begins to follow asks for the end, too */
+    assert_int_equal(flushed_to(p), 12);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+static void a_follower_that_cannot_flush_says_so(void **state)
+{
+    struct bench b;
+    struct partition *p = follower(&b);
+    b.config.flush_messages = 1;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(partition_flush_now(p), KERR_NONE);
+    fs_fault_add(b.fault, (struct fs_fault_rule){
+                              .call = FS_SYNC, .path = "*.log", .times = 1, .error = EIO});
+    append_records(p, 1, KERR_KAFKA_STORAGE_ERROR);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* A fetcher that is late has an answer for a log that ended at 10; another one of the same epoch
  * has cut it to 8 meanwhile. */
 static void a_log_that_another_fetcher_changed_stays(void **state)
@@ -78,5 +141,7 @@ static void a_log_that_is_as_it_was_is_changed(void **state)
     bench_close(&b);
 }
 
-UNIT_MAIN(unit_test(a_log_that_another_fetcher_changed_stays),
+UNIT_MAIN(unit_test(what_flush_messages_wants_is_flushed_before_the_next_fetch),
+          unit_test(a_follower_that_cannot_flush_says_so),
+          unit_test(a_log_that_another_fetcher_changed_stays),
           unit_test(a_log_that_is_as_it_was_is_changed))
