@@ -372,6 +372,15 @@ static int settle_segments(struct loader *ld)
     return err;
 }
 
+/* Above the recovery point an earlier process has written: epochs, names of files, maybe the folder
+ * itself. Nobody knows what of it an fsync covered; the next flush does it again. */
+static void distrust(struct log *log)
+{
+    atomic_store(&log->epochs.unsynced, true);
+    atomic_store(&log->names_dirty, true);
+    atomic_store(&log->unsynced_folder, true);
+}
+
 static int settle_positions(struct loader *ld)
 {
     struct log *log = ld->log;
@@ -386,6 +395,8 @@ static int settle_positions(struct loader *ld)
     atomic_store(&log->recovery_point, rp);
     atomic_store(&log->saved_recovery_point, a->recovery_point);
     atomic_store(&log->cleaned_to, a->cleaned_to <= ld->end ? a->cleaned_to : 0);
+    if (rp < ld->end)
+        distrust(log);
     return 0;
 }
 

@@ -1,115 +1,204 @@
 /* main.c - kafkad-sim: runs seeds.
  *
- *   kafkad-sim --seed N [--steps M] [--seconds S] [--verbose]   one run, which replays exactly
- *   kafkad-sim --fresh SECONDS [--first N]                      new seeds for so long (real time)
- *   kafkad-sim --file FILE                                      the seeds in it, a line each
+ * A run: a set-up that the seed chooses, work and faults for so many simulated seconds (or steps),
+ * then all is mended, and the cluster must become whole by itself (liveness). Each of several runs
+ * is a process of its own, since a run leaves its memory; what a child found is its exit status.
  *
- * A run: S simulated seconds of work and faults (or M steps), then all is mended, and the cluster
- * must become whole by itself. Each of several runs is a process of its own. */
+ * FILE OF SEEDS  a line each: the seed, then why it is kept; '#' begins a comment. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim.h"
-#include "sim_broker.h"
-#include "sim_faults.h"
-#include "sim_model.h"
-#include "sim_net.h"
-#include "sim_work.h"
-#include "sim_zk.h"
+#include "sim_run.h"
 
-enum { HEAL_S = 180 };
+static const char usage[] =
+    "kafkad-sim: whole clusters in one process, from one seed\n"
+    "  --seed N        one run; the same seed is the same run (see its trace)\n"
+    "  --steps M       work and faults for M steps instead of --seconds\n"
+    "  --seconds S     simulated seconds of work and faults (120)\n"
+    "  --verbose       log lines of the brokers, and what the simulator does\n"
+    "  --fresh S       new seeds for S seconds of real time\n"
+    "  --first N       of the new seeds; else taken from the clock\n"
+    "  --count N       no more than so many new seeds\n"
+    "  --file F        all seeds in the file\n"
+    "  --twice         each run twice; both must be the same\n";
 
-struct run {
-    uint64_t seed, steps;
-    int64_t seconds;
-    bool verbose;
+struct totals {
+    uint64_t runs, failed;
+    struct sim_summary sum;
 };
 
-static void set_up(const struct run *r)
+/* Out of the simulated world: of the machine. */
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+
+static double real_seconds(void)
 {
-    struct sim_options o = {.seed = r->seed, .verbose = r->verbose, .look = sim_model_look};
-    sim_init(&o);
-    sim_zk_init();
-    sim_set_preempt(sim_chance(0.5) ? 0.002 : sim_chance(0.5) ? 0.03 : 0);
-    sim_cluster.brokers = sim_chance(0.8) ? 3 : sim_chance(0.5) ? 4 : 5;
-    sim_cluster.dirs = sim_chance(0.8) ? 1 : 2;
-    sim_cluster.flush_each = sim_chance(0.4);
-    sim_cluster.min_insync = sim_chance(0.5) ? "1" : "2";
-    sim_cluster.preferred = sim_chance(0.5);
+    struct timespec t;
+    __real_clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Until the cluster is whole, and stays so while clients end their work. */
-static void heal(const struct run *r)
+/* In a child. False: it failed. */
+static bool run_apart(const struct sim_run *r, struct sim_summary *out)
 {
-    int64_t end = sim_now() + HEAL_S * SIM_S;
-    const char *why;
-    sim_say("all is mended");
-    sim_faults_end();
-    sim_work_end();
-    do {
-        if (sim_now() > end) {
-            why = sim_model_unhealed();
-            sim_violation("L1: %d s after the last fault: %s", HEAL_S,
-                          why ? why : "clients are not through");
-        }
-        int64_t look = sim_now() + SIM_S;
-        while (sim_now() < look && sim_step())
-            ;
-    } while (!sim_work_is_over() || sim_model_unhealed());
-    sim_model_check_end();
-    (void)r;
-}
-
-static void run(const struct run *r)
-{
-    struct sim_work w = {.topics = 3, .partitions = 3};
-    set_up(r);
-    for (int i = 1; i <= sim_cluster.brokers; i++)
-        sim_broker_start(sim_host(i));
-    sim_work_begin(&w);
-    sim_faults_begin();
-    int64_t end = sim_now() + r->seconds * SIM_S;
-    while (r->steps ? sim_steps() < r->steps : sim_now() < end)
-        sim_step();
-    heal(r);
-    struct sim_work_counts c = sim_work_counts();
-    printf("seed %llu: %llu steps, %lld s, %llu frames, %llu sessions expired, %llu acknowledged "
-           "(%llu tries more), %llu consumed, %llu committed; faults: %s; trace %016llx\n",
-           (unsigned long long)r->seed, (unsigned long long)sim_steps(),
-           (long long)((sim_now() - 1000 * SIM_S) / SIM_S), (unsigned long long)sim_net_frames(),
-           (unsigned long long)sim_zk_expired(), (unsigned long long)c.acked,
-           (unsigned long long)c.retried, (unsigned long long)c.consumed,
-           (unsigned long long)sim_model_records(), sim_faults_text(),
-           (unsigned long long)sim_trace_hash());
+    int ends[2];
     fflush(stdout);
+    if (pipe(ends) != 0)
+        exit(2);
+    pid_t child = fork();
+    if (child < 0)
+        exit(2);
+    if (child == 0) {
+        struct sim_summary s = sim_run(r);
+        ssize_t n = write(ends[1], &s, sizeof(s));
+        _exit(n == (ssize_t)sizeof(s) ? 0 : 2);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], out, sizeof(*out));
+    close(ends[0]);
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    bool good = n == (ssize_t)sizeof(*out) && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "seed %llu: ended by signal %d\n", (unsigned long long)r->seed,
+                WTERMSIG(status));
+    return good;
+}
+
+static void run_one(struct sim_run *r, bool twice, struct totals *t)
+{
+    struct sim_summary s = {0}, again;
+    bool good = run_apart(r, &s);
+    t->runs++;
+    if (good && twice) {
+        good = run_apart(r, &again);
+        if (good && (again.trace != s.trace || again.steps != s.steps)) {
+            fprintf(stderr, "seed %llu does not replay: trace %016llx, then %016llx\n",
+                    (unsigned long long)r->seed, (unsigned long long)s.trace,
+                    (unsigned long long)again.trace);
+            good = false;
+        }
+    }
+    if (!good) {
+        t->failed++;
+        printf("FAILED: kafkad-sim --seed %llu\n", (unsigned long long)r->seed);
+        return;
+    }
+    sim_summary_print(r->seed, &s);
+    sim_summary_add(&t->sum, &s);
+}
+
+static void run_file(const char *path, struct sim_run *r, bool twice, struct totals *t)
+{
+    char line[512];
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        exit(2);
+    }
+    while (fgets(line, sizeof(line), f)) {
+        char *end;
+        r->seed = strtoull(line, &end, 10);
+        if (end != line)
+            run_one(r, twice, t);
+    }
+    fclose(f);
+}
+
+static void run_fresh(double seconds, uint64_t first, uint64_t count, struct sim_run *r, bool twice,
+                      struct totals *t)
+{
+    double end = real_seconds() + seconds;
+    for (r->seed = first; real_seconds() < end && r->seed - first < count; r->seed++)
+        run_one(r, twice, t);
+}
+
+static int report(const struct totals *t, double began)
+{
+    double real = real_seconds() - began;
+    printf("%llu seeds, %llu failed; %.2f simulated hours, %.0f simulated seconds a real one; "
+           "%llu faults, %llu steps, %llu acknowledged, %llu consumed\n",
+           (unsigned long long)t->runs, (unsigned long long)t->failed,
+           (double)t->sum.seconds / 3600, (double)t->sum.seconds / (real > 0 ? real : 1),
+           (unsigned long long)t->sum.faults, (unsigned long long)t->sum.steps,
+           (unsigned long long)t->sum.work.acked, (unsigned long long)t->sum.work.consumed);
+    return t->failed ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
+    enum { SEED = 1, STEPS, SECONDS, VERBOSE, FRESH, FIRST, COUNT, FROM_FILE, TWICE, HELP };
     static const struct option options[] = {
-        {"seed", required_argument, 0, 's'},
-        {"steps", required_argument, 0, 'm'},
-        {"seconds", required_argument, 0, 't'},
-        {"verbose", no_argument, 0, 'v'},
+        {"seed", required_argument, 0, SEED},
+        {"steps", required_argument, 0, STEPS},
+        {"seconds", required_argument, 0, SECONDS},
+        {"verbose", no_argument, 0, VERBOSE},
+        {"fresh", required_argument, 0, FRESH},
+        {"first", required_argument, 0, FIRST},
+        {"count", required_argument, 0, COUNT},
+        {"file", required_argument, 0, FROM_FILE},
+        {"twice", no_argument, 0, TWICE},
+        {"help", no_argument, 0, HELP},
         {0},
     };
-    struct run r = {.seed = 1, .seconds = 120};
+    struct sim_run r = {.seed = 1, .seconds = 120};
+    double began = real_seconds(), fresh = 0;
+    uint64_t first = (uint64_t)time(NULL) * 1000, count = UINT64_MAX;
+    const char *file = NULL;
+    bool twice = false, one = false;
+    struct totals t = {0};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 's')
+        switch (c) {
+        case SEED:
             r.seed = strtoull(optarg, NULL, 10);
-        else if (c == 'm')
+            one = true;
+            break;
+        case STEPS:
             r.steps = strtoull(optarg, NULL, 10);
-        else if (c == 't')
+            break;
+        case SECONDS:
             r.seconds = strtoll(optarg, NULL, 10);
-        else if (c == 'v')
+            break;
+        case VERBOSE:
             r.verbose = true;
-        else
-            return 2;
+            break;
+        case FRESH:
+            fresh = strtod(optarg, NULL);
+            break;
+        case FIRST:
+            first = strtoull(optarg, NULL, 10);
+            break;
+        case COUNT:
+            count = strtoull(optarg, NULL, 10);
+            break;
+        case FROM_FILE:
+            file = optarg;
+            break;
+        case TWICE:
+            twice = true;
+            break;
+        default:
+            fputs(usage, c == HELP ? stdout : stderr);
+            return c == HELP ? 0 : 2;
+        }
     }
-    run(&r);
-    return 0;
+    if (one && !twice) { /* in this process: a debugger sees it */
+        struct sim_summary s = sim_run(&r);
+        sim_summary_print(r.seed, &s);
+        return 0;
+    }
+    if (one)
+        run_one(&r, twice, &t);
+    if (file)
+        run_file(file, &r, twice, &t);
+    if (fresh > 0)
+        run_fresh(fresh, first, count, &r, twice, &t);
+    return report(&t, began);
 }

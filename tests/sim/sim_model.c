@@ -157,6 +157,34 @@ static void note_leader(struct model *m, int32_t epoch, int32_t leader)
     m->leaders[m->leaders_n++] = (struct epoch_leader){epoch, leader};
 }
 
+/* ---- which replica is looked at: for words only ---- */
+
+static struct {
+    const struct model *m; /* NULL: `what` says it */
+    const char *what;
+    int host;
+    int32_t epoch;
+    bool leads;
+    int64_t hw, end;
+} subject;
+
+static const char *who(void)
+{
+    static char text[128];
+    if (!subject.m)
+        return subject.what;
+    snprintf(text, sizeof(text), "%s-%d on b%d (epoch %d, %s, high watermark %lld, end %lld)",
+             subject.m->topic, subject.m->partition, subject.host, subject.epoch,
+             subject.leads ? "leader" : "follower", (long long)subject.hw, (long long)subject.end);
+    return text;
+}
+
+static void speak_of(const char *what)
+{
+    subject.m = NULL;
+    subject.what = what;
+}
+
 /* ---- committed records ---- */
 
 static const struct entry *entry_at(const struct model *m, int64_t offset)
@@ -215,12 +243,12 @@ static void commit(struct model *m, const struct entry *e)
 
 /* Walks bytes of a log; each(arg, entry) of whole batches. Where it stands then. */
 static int64_t walk(const uint8_t *p, size_t n, int64_t from,
-                    void (*each)(void *arg, const struct entry *e), void *arg, const char *what)
+                    void (*each)(void *arg, const struct entry *e), void *arg)
 {
     struct batch b;
     while (batch_decode(p, n, n, &b) == BATCH_OK) {
         if (!batch_crc_ok(&b))
-            sim_violation("%s: the batch at %lld has a wrong checksum", what,
+            sim_violation("%s: the batch at %lld has a wrong checksum", who(),
                           (long long)b.base_offset);
         struct entry e = entry_of(&b);
         if (e.last >= from) {
@@ -235,21 +263,21 @@ static int64_t walk(const uint8_t *p, size_t n, int64_t from,
 
 /* Reads a log from an offset to a bound, whatever segments lie between. */
 static int64_t read_log(struct log *log, int64_t from, int64_t to,
-                        void (*each)(void *arg, const struct entry *e), void *arg, const char *what)
+                        void (*each)(void *arg, const struct entry *e), void *arg)
 {
     while (from < to) {
         struct log_slice s;
         enum kerr e = log_read(log, from, 1 << 20, to, true, false, &s);
         if (e != KERR_NONE)
-            sim_violation("%s: reading at %lld of %lld: %s", what, (long long)from, (long long)to,
+            sim_violation("%s: reading at %lld of %lld: %s", who(), (long long)from, (long long)to,
                           kerr_name(e));
         uint8_t *bytes = malloc(s.len + 1);
         ssize_t got = s.len ? file_pread(s.file, bytes, s.len, s.pos) : 0;
         file_unref(s.file);
-        int64_t next = got == (ssize_t)s.len ? walk(bytes, s.len, from, each, arg, what) : from;
+        int64_t next = got == (ssize_t)s.len ? walk(bytes, s.len, from, each, arg) : from;
         free(bytes);
         if (next == from)
-            sim_violation("%s: nothing to read at %lld, below %lld", what, (long long)from,
+            sim_violation("%s: nothing to read at %lld, below %lld", who(), (long long)from,
                           (long long)to);
         from = next;
     }
@@ -258,7 +286,6 @@ static int64_t read_log(struct log *log, int64_t from, int64_t to,
 
 struct comparison {
     struct model *m;
-    const char *who;
     int64_t to;
 };
 
@@ -277,7 +304,7 @@ static void compare(void *arg, const struct entry *e)
     if (!known || !same(known, e))
         sim_violation("M4: %s has at %lld-%lld epoch %d checksum %x, committed was %lld-%lld epoch "
                       "%d checksum %x",
-                      c->who, (long long)e->base, (long long)e->last, e->epoch, e->crc,
+                      who(), (long long)e->base, (long long)e->last, e->epoch, e->crc,
                       known ? (long long)known->base : -1LL, known ? (long long)known->last : -1LL,
                       known ? known->epoch : -1, known ? known->crc : 0);
 }
@@ -299,11 +326,11 @@ static struct view *view_of(struct sim_host *h, struct partition *p, struct log 
 }
 
 /* M3. In an epoch that is over already it may hear of late: then it can commit nothing. */
-static void leadership_begins(const struct model *m, const char *who, int32_t epoch, int64_t end)
+static void leadership_begins(const struct model *m, int32_t epoch, int64_t end)
 {
     if (!m->unclean && !m->compacted && epoch >= m->leader_epoch && end < model_end(m))
         sim_violation("M3: %s leads in epoch %d with a log that ends at %lld, committed are %lld",
-                      who, epoch, (long long)end, (long long)model_end(m));
+                      who(), epoch, (long long)end, (long long)model_end(m));
 }
 
 static void look_at_replica(void *arg, struct partition *p)
@@ -318,28 +345,30 @@ static void look_at_replica(void *arg, struct partition *p)
     int32_t epoch = atomic_load(&p->leader_epoch);
     int64_t hw = log_high_watermark(log), end = log_end_offset(log);
     bool leads = role == PARTITION_LEADER;
-    char who[96];
-    snprintf(who, sizeof(who), "%s-%d on %s (epoch %d, %s, high watermark %lld, end %lld)",
-             m->topic, m->partition, h->name, epoch, leads ? "leader" : "follower", (long long)hw,
-             (long long)end);
+    subject.m = m;
+    subject.host = h->id;
+    subject.epoch = epoch;
+    subject.leads = leads;
+    subject.hw = hw;
+    subject.end = end;
     v->seen = M.looks;
     if (epoch < v->epoch)
-        sim_violation("M8: %s was in epoch %d before", who, v->epoch);
+        sim_violation("M8: %s was in epoch %d before", who(), v->epoch);
     if (leads)
         note_leader(m, epoch, h->id);
     if (leads && (!v->leads || v->epoch != epoch))
-        leadership_begins(m, who, epoch, end);
+        leadership_begins(m, epoch, end);
     else if (leads && hw < v->hw)
-        sim_violation("M2: %s: its high watermark was %lld", who, (long long)v->hw);
+        sim_violation("M2: %s: its high watermark was %lld", who(), (long long)v->hw);
     if (!m->unclean && !m->compacted) {
         if (end < v->top)
-            sim_violation("M5: %s: a high watermark of %lld was known here", who,
+            sim_violation("M5: %s: a high watermark of %lld was known here", who(),
                           (long long)v->top);
         if (end < v->verified)
             v->verified = end;
         if (hw > v->verified) {
-            struct comparison c = {m, who, hw};
-            v->verified = read_log(log, v->verified, hw, compare, &c, who);
+            struct comparison c = {m, hw};
+            v->verified = read_log(log, v->verified, hw, compare, &c);
         }
     }
     v->hw = hw;
@@ -619,7 +648,8 @@ int64_t sim_model_consumed(const char *topic, int32_t partition, int64_t from, c
     if (!r.m)
         sim_violation("M10: a consumer gets records of %s-%d, which is not known", topic,
                       partition);
-    return walk(p, n, from, r.m->unclean || r.m->compacted ? pass : consume, &r, "a consumer");
+    speak_of("a consumer");
+    return walk(p, n, from, r.m->unclean || r.m->compacted ? pass : consume, &r);
 }
 
 void sim_model_deleting(const char *topic)
@@ -702,7 +732,8 @@ static void check_log(void *arg, struct partition *p)
     if (!m || m->unclean || m->compacted)
         return;
     struct whole w = {0};
-    read_log(p->log, log_start_offset(p->log), log_end_offset(p->log), collect, &w, "at the end");
+    speak_of("at the end");
+    read_log(p->log, log_start_offset(p->log), log_end_offset(p->log), collect, &w);
     for (size_t i = 0; i < w.n; i++) {
         const struct entry *known = entry_at(m, w.v[i].base);
         if (!known || !same(known, &w.v[i]))

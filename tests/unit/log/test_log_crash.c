@@ -299,6 +299,46 @@ static void cuts_do_not_come_back_under_other_epochs(void **state)
         cut_once((uint64_t)seed);
 }
 
+/* The process is killed, the next one flushes, and then the power goes: what that flush promised
+ * was written by the process before. Seen by the simulator: the epochs were not. */
+static void a_flush_covers_what_an_earlier_process_wrote(void **state)
+{
+    struct log_test t;
+    struct records r = records_of(3);
+    int32_t epoch;
+    int64_t end;
+    setup(&t);
+    t.config.segment_bytes = 600; /* rolls: names count, too */
+    assert_int_equal(try_create(&t), 0);
+    for (int32_t e = 0; e < 4; e++) {
+        assert_int_equal(log_begin_epoch(t.log, e), KERR_NONE);
+        for (int i = 0; i < 3; i++) {
+            struct append_info info;
+            struct buf b = build(&r);
+            assert_int_equal(append_bytes(&t, &b, e, APPEND_CLIENT, &info), KERR_NONE);
+            buf_free(&b);
+        }
+        if (e == 0)
+            assert_int_equal(log_flush(t.log), KERR_NONE);
+        if (e == 0)
+            note_checkpoints(&t);
+    }
+    reopen_unclean(&t);
+    assert_int_equal(log_flush(t.log), KERR_NONE);
+    note_checkpoints(&t);
+    drop_log(&t);
+    log_dir_free(t.dir);
+    assert_int_equal(fs_fault_crash(t.fault, t.data, FS_CRASH_DROP, 1), 0);
+    make_dir(&t);
+    assert_int_equal(try_open(&t, false), 0);
+    assert_int_equal(log_end_offset(t.log), 36);
+    log_end_offset_for_epoch(t.log, 1, &epoch, &end);
+    assert_int_equal(epoch, 1);
+    assert_int_equal(end, 18);
+    check(&t);
+    teardown(&t);
+}
+
 /* A crash while the log is made: there is no folder, or one that loads; and with the topic's id if
  * there can be records in it. */
 static void a_log_that_was_being_made(void **state)
@@ -339,4 +379,5 @@ static void a_log_that_was_being_made(void **state)
 }
 
 UNIT_MAIN(unit_test(the_log_is_as_written_whatever_was_synced),
-          unit_test(cuts_do_not_come_back_under_other_epochs), unit_test(a_log_that_was_being_made))
+          unit_test(cuts_do_not_come_back_under_other_epochs), unit_test(a_log_that_was_being_made),
+          unit_test(a_flush_covers_what_an_earlier_process_wrote))
