@@ -57,6 +57,9 @@ void controller_resign(struct controller *c, const char *why)
     store_unwatch(c->o.store, &c->preferred_watch);
     store_unwatch(c->o.store, &c->reassign_watch);
     executor_timer_stop(c->o.ex, &c->rebalance_timer);
+    /* what this reign sent to ourselves gets no answer that counts: the start waits for the next
+     * election */
+    c->own_sent = c->own_answered = c->ready_at = 0;
     batch_clear(c);
     struct hnode *h;
     while ((h = hmap_first(&c->ctx.topics)))
@@ -160,7 +163,7 @@ static void event_over(struct flow *f)
     if (!c->stopping) {
         if (error)
             after_failure(c, kind, error);
-        if (kind == &event_elect)
+        if (kind == &event_elect || (kind == &event_register_and_elect && !error))
             first_election_over(c);
         begin_next(c);
     }

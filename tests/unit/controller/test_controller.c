@@ -423,6 +423,39 @@ static void an_expired_controller_resigns_and_comes_back_as_a_broker(void **stat
     sim_stop(c);
 }
 
+/* The session ends while the first round is under way: the start is over with the next election,
+ * whoever wins it. Seen by the simulator: the broker never began to serve. */
+static void the_start_ends_though_the_first_reign_does_not_last(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    for (int other_wins = 0; other_wins < 2; other_wins++) {
+        sim_start(c, 2);
+        assert_int_equal(sim_create_topic(c, "t", 3, 2), 0);
+        for (int i = 0; i < 2; i++)
+            sim_broker_kill(c, i, false);
+        sim_drain(c);
+        sim_broker_start(c, 0);
+        c->brokers[0].hold = true;
+        sim_drain(c);
+        assert_ptr_equal(sim_active(c), &c->brokers[0]);
+        assert_false(c->brokers[0].ready);
+        if (other_wins) {
+            sim_broker_start(c, 1);
+            sim_drain(c);
+        }
+        embedded_store_expire_session(c->brokers[0].session);
+        sim_drain(c);
+        if (!other_wins)
+            sim_release(c, 0);
+        sim_drain(c);
+        assert_ptr_equal(sim_active(c), &c->brokers[other_wins]);
+        assert_true(c->brokers[0].ready);
+        sim_release(c, 0);
+        sim_check(c);
+        sim_stop(c);
+    }
+}
+
 static void a_controller_alone_expires_and_goes_on(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -753,6 +786,7 @@ static void many_topics_one_by_one_and_a_restart(void **state)
 }
 
 UNIT_MAIN(unit_test(one_broker_elects_itself_and_is_ready),
+          unit_test(the_start_ends_though_the_first_reign_does_not_last),
           unit_test(a_topic_gets_leaders_and_everyone_learns_of_them),
           unit_test(replicas_on_brokers_that_are_down_join_no_isr),
           unit_test(topics_made_by_tools_get_an_id), unit_test(malformed_topics_are_passed_over),
