@@ -28,6 +28,7 @@ struct uv_executor {
     int open_handles; /* of the two above; loop thread */
     struct timer_heap timers;
     int64_t alarm_at; /* deadline the alarm is set for; meaningful while it is active */
+    bool firing;      /* timers, which sets the alarm in the end */
     struct task stop_task;
 
     pthread_mutex_t lock;
@@ -83,15 +84,20 @@ static void on_alarm(uv_timer_t *alarm)
     int64_t now = executor_now_ms(&e->ex);
     uint64_t limit = e->timers.started; /* those started by a firing one wait for the next round */
     struct timer *t;
+    e->firing = true;
     while ((t = timer_heap_first(&e->timers)) && t->deadline_ms <= now && t->order < limit) {
         timer_heap_remove(&e->timers, t);
         t->fire(t);
     }
     set_alarm(e);
+    e->firing = false;
 }
 
 /* An alarm that is too early is left: it finds nothing due and sets itself again. Most timers are
- * stopped long before their time, so moving the alarm for each would cost more. */
+ * stopped long before their time, so moving the alarm for each would cost more.
+ *
+ * An alarm that sets itself again for now would be run again before the loop looks at its sockets,
+ * and a timer that starts itself again and again keep it from them for ever: a millisecond then. */
 static void set_alarm(struct uv_executor *e)
 {
     struct timer *first = timer_heap_first(&e->timers);
@@ -102,7 +108,8 @@ static void set_alarm(struct uv_executor *e)
     uv_update_time(e->loop); /* the loop's idea of now may be old */
     int64_t delay = first->deadline_ms - executor_now_ms(&e->ex);
     e->alarm_at = first->deadline_ms;
-    uv_timer_start(&e->alarm, on_alarm, delay > 0 ? (uint64_t)delay : 0, 0);
+    int64_t least = e->firing ? 1 : 0;
+    uv_timer_start(&e->alarm, on_alarm, (uint64_t)(delay > least ? delay : least), 0);
 }
 
 static bool on_thread(const struct executor *ex)
@@ -115,7 +122,8 @@ static void timer_start(struct executor *ex, struct timer *t, int64_t delay_ms)
     struct uv_executor *e = of(ex);
     assert(on_thread(ex));
     timer_heap_put(&e->timers, t, timer_deadline(ex->clock, delay_ms));
-    set_alarm(e);
+    if (!e->firing)
+        set_alarm(e);
 }
 
 static void timer_stop(struct executor *ex, struct timer *t)
@@ -178,6 +186,7 @@ static void on_closed(uv_handle_t *handle)
 static void close_handles(struct uv_executor *e)
 {
     struct timer *t;
+    e->firing = true;
     while ((t = timer_heap_first(&e->timers)))
         timer_heap_remove(&e->timers, t); /* their owners may ask timer_armed */
     pthread_mutex_lock(&e->lock);

@@ -210,7 +210,9 @@ static int64_t run_heartbeat(struct group *g, int64_t now)
         group_wake(g);
         return INT64_MAX;
     }
-    int64_t due = earlier(g->beat_ok_ms + g->session_timeout_ms + 1, INT64_MAX);
+    int64_t due = INT64_MAX;
+    if (g->coordinator.node) /* else the search for one goes on, and tells when it has ended */
+        due = g->beat_ok_ms + g->session_timeout_ms + 1;
     if (!g->in_poll)
         due = earlier(due, g->last_poll_ms + g->max_poll_ms + 1);
     if (g->beating)

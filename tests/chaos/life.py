@@ -155,7 +155,7 @@ class Life:
                 self.ended.append(process)
                 if status < 0:
                     self.wrong("%s ended with signal %d:\n%s" % (n.name, -status, n.tail()))
-                elif n not in self.expected_to_end:
+                elif n not in self.expected_to_end and not n.busy.locked():
                     self.tell("%s ended with status %d by itself" % (n.name, status))
                 if n not in self.expected_to_end and n.busy.acquire(blocking=False):
                     if n.process is process:

@@ -61,8 +61,15 @@ class Tools:
                 if status:
                     self.wrong("%s ended with status %d" % (name, status))
             except subprocess.TimeoutExpired:
-                process.kill()
+                self.running[name] = process  # killed with the others
                 self.wrong("%s does not end" % name)
+                self._stacks(name, process)
+
+    def _stacks(self, name, process):
+        """Where its threads are, if gdb is there to say so."""
+        with open(self.path(name + ".stacks"), "wb") as out:
+            subprocess.run("command -v gdb >/dev/null && gdb -p %d -batch -ex 'thread apply all backtrace full'" % process.pid,
+                           shell=True, stdout=out, stderr=subprocess.DEVNULL, timeout=60)
 
     def kill(self):
         for process in self.running.values():

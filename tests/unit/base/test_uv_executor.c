@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -165,6 +166,49 @@ static void tasks_that_post_tasks_do_not_starve_io(void **state)
     call_on(s.ex, unwatch_pipe, &w.poll);
     uv_executor_stop(e);
     assert_true(s.rounds > 0);
+    close(w.fds[0]);
+    close(w.fds[1]);
+    sem_destroy(&w.readable);
+}
+
+/* Nor must a timer that starts itself again at once. */
+struct restless {
+    struct timer timer;
+    struct executor *ex;
+    atomic_bool stop;
+    atomic_int rounds;
+};
+
+static void on_restless(struct timer *t)
+{
+    struct restless *r = container_of(t, struct restless, timer);
+    atomic_fetch_add(&r->rounds, 1);
+    if (!atomic_load(&r->stop))
+        executor_timer_start(r->ex, t, 0);
+}
+
+static void start_restless(struct call *c)
+{
+    executor_timer_start(c->ex, &((struct restless *)c->arg)->timer, 0);
+}
+
+static void timers_that_start_themselves_do_not_starve_io(void **state)
+{
+    struct uv_executor *e = start();
+    struct pipe_watch w;
+    sem_init(&w.readable, 0, 0);
+    assert_int_equal(pipe(w.fds), 0);
+    struct restless r = {.ex = uv_executor_ex(e)};
+    timer_init(&r.timer, on_restless);
+    call_on(r.ex, watch_pipe, (void *[]){e, &w});
+    call_on(r.ex, start_restless, &r);
+    while (atomic_load(&r.rounds) < 3)
+        sched_yield();
+    assert_int_equal(write(w.fds[1], "x", 1), 1);
+    wait_for(&w.readable);
+    atomic_store(&r.stop, true);
+    call_on(r.ex, unwatch_pipe, &w.poll);
+    uv_executor_stop(e);
     close(w.fds[0]);
     close(w.fds[1]);
     sem_destroy(&w.readable);
@@ -370,6 +414,7 @@ static void attached_to_the_callers_loop(void **state)
 
 UNIT_MAIN(unit_test(posts_of_many_threads_run_once_each_in_order),
           unit_test(tasks_that_post_tasks_do_not_starve_io),
+          unit_test(timers_that_start_themselves_do_not_starve_io),
           unit_test(timers_fire_in_order_and_stopped_ones_do_not),
           unit_test(a_timer_may_start_itself_again), unit_test(a_task_may_free_itself),
           unit_test(stop_runs_what_the_last_tasks_post), unit_test(start_and_stop_many),

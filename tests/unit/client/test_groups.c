@@ -309,6 +309,22 @@ static void silence_of_the_coordinator_ends_in_another_look(void **state)
     end(&t);
 }
 
+/* The session is over by then, and nobody is there to be told: it is still looked for one. */
+static void a_coordinator_may_be_away_for_longer_than_the_session(void **state)
+{
+    struct member_test t;
+    begin(&t, 1,
+          (const char *[]){"session.timeout.ms", "30", "retry.backoff.ms", "10",
+                           "retry.backoff.max.ms", "10", NULL});
+    poll_until(&t, "+t0 t1 | ");
+    int found = mock_seen(t.m, API_FIND_COORDINATOR), beats = mock_seen(t.m, API_HEARTBEAT);
+    mock_script(t.m, API_FIND_COORDINATOR, MOCK_ERROR, KERR_COORDINATOR_NOT_AVAILABLE, 12);
+    mock_script(t.m, API_HEARTBEAT, MOCK_ERROR, KERR_NOT_COORDINATOR, 1);
+    mock_await(t.m, API_FIND_COORDINATOR, found + 13);
+    mock_await(t.m, API_HEARTBEAT, beats + 3);
+    end(&t);
+}
+
 static void without_polls_the_member_leaves(void **state)
 {
     struct member_test t;
@@ -474,6 +490,7 @@ UNIT_MAIN(unit_test(joins_reads_commits_and_leaves), unit_test(begins_at_what_is
           unit_test(an_old_generation_is_lost_but_the_id_stays),
           unit_test(the_coordinator_may_move),
           unit_test(silence_of_the_coordinator_ends_in_another_look),
+          unit_test(a_coordinator_may_be_away_for_longer_than_the_session),
           unit_test(without_polls_the_member_leaves), unit_test(commits_tell_how_they_ended),
           unit_test(asynchronous_commits_end_in_order), unit_test(calls_that_wait_can_be_woken),
           unit_test(time_ends_a_commit), unit_test(a_listener_may_seek),
