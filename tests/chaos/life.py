@@ -307,8 +307,9 @@ class Life:
         except Exception as e:
             self.tell("znodes are not to be had: %r" % e)
         for b in getattr(self, "brokers", []):
-            for d in b.dirs:
-                shutil.copytree(d, os.path.join(self.folder, "files", b.name, os.path.basename(d)))
+            os.makedirs(os.path.join(self.folder, "files", b.name))
+            for d in b.dirs:  # (brokers run: files come and go)
+                subprocess.run(["cp", "-r", d, os.path.join(self.folder, "files", b.name)], stderr=subprocess.DEVNULL)
 
     def hold(self):
         """For a look at the living: KAFKAD_CHAOS_HOLD=1 waits until the file HOLD is removed."""
