@@ -116,8 +116,8 @@ static bool is_told(const struct controller *c, const struct ctl_partition *p,
     switch (how) {
     case ELECT_REASSIGNED:
         return !r->removing;
-    case ELECT_KEEP: /* those that are being added are told by their own move */
-        return !r->adding;
+    case ELECT_KEEP: /* those that are still to be added are told when they are */
+        return !r->adding || r->state != REPLICA_NON_EXISTENT;
     case ELECT_PREFERRED:
         return true;
     case ELECT_SHUTDOWN:

@@ -416,6 +416,7 @@ static void a_new_target_replaces_the_old_one(void **state)
     node_is(c, "{\"version\":3,\"partitions\":{\"0\":[3,1,0]},\"adding_replicas\":{\"0\":[3]},"
                "\"removing_replicas\":{\"0\":[0]}}");
     assert_null(sim_replica(c, 2, "t", 0)); /* it was only in the old target */
+    sim_check(c);                           /* 3 was being added before, and hears of the epoch */
     assert_int_equal(sync_up(c, all, 3), 0);
     node_is(c, "{\"version\":3,\"partitions\":{\"0\":[3,1]},\"adding_replicas\":{},"
                "\"removing_replicas\":{}}");
@@ -528,6 +529,7 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
                 node_is(c, ORIGIN);
             } else if (!ending) {
                 node_is(c, MOVING);
+                sim_check(c); /* those that were being added hear of the new epoch, too */
                 assert_int_equal(sync_up(c, all, 4), 0);
                 node_is(c, DONE);
             } else {
