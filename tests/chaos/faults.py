@@ -15,8 +15,9 @@ class Faults:
                "cut_zookeeper_one_way": 2, "cut_client": 1, "slow": 2, "lossy": 2, "doubled": 1, "reordered": 1,
                "full_disk": 2, "full_disks": 1, "clock": 3, "roll": 1, "upgrade": 1, "kill_zookeeper": 1,
                "pause_zookeeper": 1, "split_zookeeper": 1, "kill_in_creation": 1, "kill_in_deletion": 1,
-               "kill_in_reassignment": 1, "kill_in_election": 1}
+               "kill_in_reassignment": 1, "kill_in_election": 1, "power": 2}
     AT_ONCE = 3
+    ALONE = {"power"}  # only one machine may lose what it did not flush: the others have it
 
     def __init__(self, cluster, random, only=None):
         self.c, self.random = cluster, random
@@ -46,6 +47,9 @@ class Faults:
                 self.threads = [t for t in self.threads if t.is_alive()]
             if time.monotonic() >= end:
                 break
+            if kind in self.ALONE:
+                self._alone(kind, Dice(numbers))
+                continue
             t = threading.Thread(target=self._one, args=(kind, Dice(numbers)), daemon=True)
             t.start()
             self.threads.append(t)
@@ -72,6 +76,14 @@ class Faults:
                 self.count[kind] = self.count.get(kind, 0) + 1
         except Exception as e:
             self.c.wrong("fault %s: %r" % (kind, e))
+
+    def _alone(self, kind, dice):
+        """In a cluster that is whole, and nothing else until it is so again."""
+        for t in self.threads:
+            t.join(60)
+        if self.c.is_whole(30):
+            self._one(kind, dice)
+            self.c.is_whole(60)
 
     def hold(self, seconds):
         self.stopping.wait(seconds)
@@ -178,6 +190,20 @@ class Faults:
             return False
         self.c.tell("upgrade to %s" % self.c.level)
         self.roll(dice)
+
+    def power(self, dice):
+        """A power cut: what was not flushed is gone, in each log from some byte on."""
+        node = self.a_leader(dice)
+
+        def power():
+            if not node.running:
+                return False
+            node.kill()
+            self.c.tell("power %s: %d bytes are lost" % (node.name, node.lose_unflushed(dice.number)))
+            self.hold(dice.span(0, 4))
+            node.start()
+            node.wait_started()
+        return self.with_node(node, power)
 
     # -- the network
 

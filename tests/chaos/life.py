@@ -196,6 +196,14 @@ class Life:
         self.tell("whole after %.1f s" % (time.monotonic() - since))
         return good
 
+    def is_whole(self, seconds):
+        end = time.monotonic() + seconds
+        while verdict.trouble(self.view, self.brokers) is not None:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.2)
+        return True
+
     def _groups_trouble(self):
         for group in ("wire", "classic", "next"):
             try:

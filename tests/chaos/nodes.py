@@ -14,6 +14,7 @@ import threading
 import time
 
 import harness
+import records
 import zookeeper
 
 KAFKA_PORT, ZOOKEEPER_PORT = 9092, 2181
@@ -182,5 +183,48 @@ class Broker(Node):
                 return
         raise OSError("%s cannot be resized" % self.dirs[which])
 
+    def lose_unflushed(self, share):
+        """Cuts each log somewhere behind its recovery point, at any byte; share() is 0 to 1. Returns the bytes cut."""
+        lost = 0
+        for d in self.dirs:
+            flushed = read_checkpoint(os.path.join(d, "recovery-point-offset-checkpoint"))
+            for name in os.listdir(d):
+                topic, _, partition = name.rpartition("-")
+                if partition.isdigit():
+                    lost += cut_log(os.path.join(d, name), flushed.get((topic, int(partition)), 0), share())
+        return lost
+
     def shift_clock(self, seconds):
         self.clock[:8] = struct.pack("=q", int(seconds * 1e9))
+
+
+def read_checkpoint(path):
+    """{(topic, partition): offset}"""
+    if not os.path.exists(path):
+        return {}
+    with open(path) as f:
+        rows = [line.rsplit(" ", 2) for line in f.read().splitlines()[2:]]
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+
+
+def cut_log(folder, flushed, share):
+    """Takes the last part away of what lies behind the offset: so much of it is left. Returns the bytes taken."""
+    segments, unflushed = sorted(f for f in os.listdir(folder) if f.endswith(".log")), []
+    for name in segments:
+        with open(os.path.join(folder, name), "rb") as f:
+            data = f.read()
+        at = 0
+        for _, last, raw in records.heads(data):
+            if last >= flushed:
+                break
+            at += len(raw)
+        unflushed.append((name, at, len(data)))
+    keep = int(sum(size - at for _, at, size in unflushed) * share)
+    lost = 0
+    for name, at, size in unflushed:
+        left = min(keep, size - at)
+        keep -= left
+        lost += size - at - left
+        if at + left < size:
+            os.truncate(os.path.join(folder, name), at + left)
+    return lost
