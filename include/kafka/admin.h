@@ -326,6 +326,61 @@ KAFKA_API kafka_err_t kafka_admin_elect_leaders(kafka_admin_t *a, int election_t
                                                 int64_t timeout_ms, kafka_elections_t **out);
 KAFKA_API void kafka_elections_free(kafka_elections_t *e); /* NULL is fine */
 
+/* ---- moving partitions ---- */
+
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    const int32_t *replicas; /* all brokers that are to have a copy, the preferred leader first;
+                                NULL: give up the move under way */
+    size_t replicas_n;
+} kafka_reassignment_t;
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    kafka_err_t err;           /* KAFKA_OK: has begun; NO_REASSIGNMENT_IN_PROGRESS; ... */
+    const char *error_message; /* NULL: none */
+} kafka_reassignment_outcome_t;
+typedef struct {
+    const kafka_reassignment_outcome_t *v; /* in order of topic and partition */
+    size_t n;
+} kafka_reassignment_outcomes_t;
+/* Begins moves (kafka_admin_list_reassignments tells when they are over), or gives them up. Each
+ * partition at most once. Free with kafka_reassignment_outcomes_free. */
+KAFKA_API kafka_err_t kafka_admin_alter_reassignments(kafka_admin_t *a,
+                                                      const kafka_reassignment_t *v, size_t n,
+                                                      int64_t timeout_ms,
+                                                      kafka_reassignment_outcomes_t **out);
+KAFKA_API void kafka_reassignment_outcomes_free(kafka_reassignment_outcomes_t *o);
+
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    const int32_t *replicas, *adding, *removing; /* replicas: with those that come and go */
+    size_t replicas_n, adding_n, removing_n;
+} kafka_moving_partition_t;
+typedef struct {
+    const kafka_moving_partition_t *v; /* in order of topic and partition */
+    size_t n;
+} kafka_moving_partitions_t;
+/* What is on its way; tps NULL: of all partitions. Free with kafka_moving_partitions_free. */
+KAFKA_API kafka_err_t kafka_admin_list_reassignments(kafka_admin_t *a,
+                                                     const kafka_topic_partition_t *tps, size_t n,
+                                                     int64_t timeout_ms,
+                                                     kafka_moving_partitions_t **out);
+KAFKA_API void kafka_moving_partitions_free(kafka_moving_partitions_t *m);
+
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    const char *dir; /* an absolute path */
+} kafka_log_dir_move_t;
+/* Replicas of one broker are to lie in other log dirs. errs[i]: KAFKA_OK: has begun, or is there
+ * already; REPLICA_NOT_AVAILABLE: the broker has none, but will make it in that dir; ... */
+KAFKA_API kafka_err_t kafka_admin_alter_replica_log_dirs(kafka_admin_t *a, int32_t broker,
+                                                         const kafka_log_dir_move_t *v, size_t n,
+                                                         int64_t timeout_ms, kafka_err_t *errs);
+
 #ifdef __cplusplus
 }
 #endif

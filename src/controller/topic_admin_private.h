@@ -2,7 +2,7 @@
 #ifndef CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 #define CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 
-#include "controller/assignment.h"
+#include "metadata/assignment.h"
 #include "controller/topic_admin.h"
 #include "controller/topic_names.h"
 #include "metadata/flow.h"

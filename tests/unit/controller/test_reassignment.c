@@ -425,6 +425,39 @@ static void a_new_target_replaces_the_old_one(void **state)
     sim_stop(c);
 }
 
+/* Each that has a copy, or is to get one, follows in the leader's epoch: in another it would be
+ * fenced, and never be in sync. */
+static void all_are_in_the_epoch_of_the_leader(struct sim_cluster *c, const int32_t *ids, int n)
+{
+    struct partition_node p = sim_state(c, "t", 0, NULL);
+    for (int i = 0; i < n; i++) {
+        assert_non_null(sim_replica(c, ids[i], "t", 0));
+        assert_int_equal(sim_replica(c, ids[i], "t", 0)->leader_epoch, p.leader_epoch);
+    }
+}
+
+/* The same target again (a tool that changes its throttle asks so), and one that shares a replica
+ * with it: those that have begun hear of each new epoch. */
+static void what_has_begun_goes_on_when_asked_again(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    open_with_topic(c);
+    static const int32_t all[] = {0, 1, 2, 3}, other[] = {3, 1}, left[] = {0, 1, 3};
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    all_are_in_the_epoch_of_the_leader(c, all, 4);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    node_is(c, MOVING);
+    all_are_in_the_epoch_of_the_leader(c, all, 4);
+    assert_int_equal(move(c, "t", 0, other, 2), 0);
+    all_are_in_the_epoch_of_the_leader(c, left, 3);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    all_are_in_the_epoch_of_the_leader(c, all, 4);
+    assert_int_equal(sync_up(c, all, 4), 0);
+    node_is(c, DONE);
+    sim_check(c);
+    sim_stop(c);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -529,7 +562,7 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
                 node_is(c, ORIGIN);
             } else if (!ending) {
                 node_is(c, MOVING);
-                sim_check(c); /* those that were being added hear of the new epoch, too */
+                all_are_in_the_epoch_of_the_leader(c, all, 4);
                 assert_int_equal(sync_up(c, all, 4), 0);
                 node_is(c, DONE);
             } else {
@@ -550,6 +583,7 @@ UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
           unit_test(one_that_cannot_end_does_not_hold_up_the_others),
           unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
           unit_test(a_cancelled_move_gives_the_leadership_back),
-          unit_test(a_new_target_replaces_the_old_one), unit_test(what_cannot_be_is_refused),
-          unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
-          unit_test(a_controller_that_dies_does_not_stop_a_move))
+           unit_test(a_new_target_replaces_the_old_one),
+           unit_test(what_has_begun_goes_on_when_asked_again), unit_test(what_cannot_be_is_refused),
+           unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
+           unit_test(a_controller_that_dies_does_not_stop_a_move))

@@ -3,8 +3,8 @@
  *
  * Pure: the caller draws start and shift at random for a new topic, and derives both from the first
  * partition for added ones (assign_start_of). THREADS any. */
-#ifndef CONTROLLER_ASSIGNMENT_H
-#define CONTROLLER_ASSIGNMENT_H
+#ifndef METADATA_ASSIGNMENT_H
+#define METADATA_ASSIGNMENT_H
 
 #include "base/arena.h"
 

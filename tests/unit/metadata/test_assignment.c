@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/assignment.h"
+#include "metadata/assignment.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * The leader of partition p is broker (p + start) of the list, so leaders are spread evenly. Its
  * followers begin `shift` places further on, and shift grows each time p has gone round the list
  * once, so that a broker's followers are spread as well. */
-#include "controller/assignment.h"
+#include "metadata/assignment.h"
 
 #include <stdlib.h>
 
