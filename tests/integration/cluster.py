@@ -148,7 +148,6 @@ class History:
         self.seen = {p: {} for p in range(partitions)}     # offset -> value, by the consumer
         self.errors = []
         self.stopping = False
-        self.ports = {i: b.port for i, b in cluster.brokers.items()}
         self.threads = [threading.Thread(target=self._guard, args=(work, p), daemon=True)
                         for p in range(partitions) for work in (self._produce, self._consume)]
 
@@ -292,10 +291,11 @@ class History:
         for p in range(self.partitions):
             log = self.cluster.log_of(self.topic, p)
             values = [v for _, v in log]
-            assert len(set(values)) == len(values), "partition %d has a record twice" % p
+            there = set(values)
+            assert len(there) == len(values), "partition %d has a record twice" % p
             assert [o for o, _ in log] == list(range(len(log))), "partition %d has a gap" % p
             n = len(self.acked[p])
-            lost = [v for v in self.acked[p] if v not in set(values)]
+            lost = [v for v in self.acked[p] if v not in there]
             assert not lost, "partition %d lost %d acknowledged records: %s" % (p, len(lost), lost[:5])
             assert values[:n] == self.acked[p], "partition %d is out of order" % p
             at = dict(log)

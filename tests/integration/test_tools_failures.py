@@ -80,6 +80,7 @@ class FailuresTest(unittest.TestCase):
             ("kafka-broker-api-versions", config),
             ("kafka-leader-election", ["--election-type", "preferred", "--all-topic-partitions", "--admin.config", cls.config]),
             ("kafka-preferred-replica-election", ["--admin.config", cls.config]),
+            ("kafka-reassign-partitions", ["--list", *config]),
             ("kafka-console-producer", ["--topic", "t", "--sync", "--producer.config", cls.config, "--max-block-ms", TIMEOUT_MS,
                                         "--request-timeout-ms", TIMEOUT_MS // 2]),
         ]
