@@ -2,9 +2,9 @@
 #ifndef CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 #define CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 
-#include "metadata/assignment.h"
 #include "controller/topic_admin.h"
 #include "controller/topic_names.h"
+#include "metadata/assignment.h"
 #include "metadata/flow.h"
 
 struct topic_admin {

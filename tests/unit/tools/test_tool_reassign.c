@@ -40,7 +40,7 @@ static void plans_are_read_in_order_and_written(void **state)
     assert_null(p.v[0].dirs);
     assert_ptr_equal(reassign_plan_find(&p, "b", 0), &p.v[2]);
     assert_null(reassign_plan_find(&p, "b", 1));
-    size_t n;
+    size_t n = 0;
     const char **topics = reassign_plan_topics(&p, &mem, &n);
     assert_int_equal(n, 2);
     assert_string_equal(topics[0], "a");
@@ -129,8 +129,8 @@ static void lists_of_topics_and_brokers(void **state)
         {"{\"version\":2,\"topics\":[]}", "Not supported version field value 2"},
         {"{\"topics\":[{\"topic\":\"b\"},{\"topic\":\"a\"}]}", NULL},
     };
-    const char **topics;
-    size_t n;
+    const char **topics = NULL;
+    size_t n = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_t *document = json_loads(texts[i][0], 0, NULL);
         const char *wrong = reassign_topics_parse(document, &mem, &topics, &n);
@@ -140,6 +140,7 @@ static void lists_of_topics_and_brokers(void **state)
         else
             assert_null(wrong);
     }
+    assert_non_null(topics);
     assert_int_equal(n, 2);
     assert_string_equal(topics[0], "b");
     struct id_list ids;
@@ -167,7 +168,7 @@ static void sources_and_destinations_are_throttled(void **state)
     assert_null(
         parse(PLAN(PART("t", 2, "3,2,1") "," PART("t", 10, "1,2") "," PART("u", 0, "1,2")), &now));
     struct reassign_moves m = reassign_moves_of(&moving, &plan, &now, &mem);
-    size_t n;
+    size_t n = 0;
     const char **topics = reassign_moves_topics(&m, &mem, &n);
     assert_int_equal(n, 3);
     assert_string_equal(topics[0], "other");
