@@ -51,7 +51,8 @@ static void add_dropped(struct flow *f, struct replica_list *l, struct ctl_parti
         job_add_replica(f, l, p, &p->replicas[p->replicas_n + i]);
 }
 
-/* Their deletion is not waited for: a broker that is away finds out when it is back. */
+/* Their deletion is not waited for. A broker that is away keeps its folder, as with Kafka: nobody
+ * tells it later, and it is as good as any other beginning of a copy. */
 static void delete_dropped(struct controller *c, const struct replica_list *l)
 {
     replicas_move(c, l, REPLICA_DELETION_STARTED);

@@ -81,7 +81,13 @@ class Cluster:
     @property
     def controller(self):
         with self.zk.client() as z:
-            return until("there is a controller", lambda: z.stat("/controller") and z.json("/controller"))["brokerid"]
+            def found():
+                try:
+                    return z.json("/controller")
+                except zookeeper.ZkError as e:
+                    if e.code != zookeeper.NO_NODE:
+                        raise
+            return until("there is a controller", found)["brokerid"]
 
     def state(self, topic, partition):
         with self.zk.client() as z:
@@ -303,9 +309,10 @@ class History:
             assert not gone, "partition %d: seen and gone: %s" % (p, sorted(gone.items())[:5])
 
     def check_copies(self, ids=None):
-        """All replicas hold the same records up to the end: each in turn becomes readable as a follower."""
+        """All replicas hold the same records up to the end: each in turn becomes readable as a follower. ids: of all
+        partitions, or {partition: ids}."""
         for p in range(self.partitions):
             want = self.cluster.log_of(self.topic, p)
-            for i in ids or self.cluster.running():
+            for i in (ids[p] if isinstance(ids, dict) else ids) or self.cluster.running():
                 until("replica %d of partition %d has all" % (i, p),
                       lambda i=i, p=p: self.cluster.log_of(self.topic, p, leader=i) == want)
