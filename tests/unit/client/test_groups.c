@@ -314,8 +314,8 @@ static void a_coordinator_may_be_away_for_longer_than_the_session(void **state)
 {
     struct member_test t;
     begin(&t, 1,
-          (const char *[]){"session.timeout.ms", "30", "retry.backoff.ms", "10",
-                           "retry.backoff.max.ms", "10", NULL});
+          (const char *[]){"session.timeout.ms", "500", "retry.backoff.ms", "50",
+                           "retry.backoff.max.ms", "50", NULL});
     poll_until(&t, "+t0 t1 | ");
     int found = mock_seen(t.m, API_FIND_COORDINATOR), beats = mock_seen(t.m, API_HEARTBEAT);
     mock_script(t.m, API_FIND_COORDINATOR, MOCK_ERROR, KERR_COORDINATOR_NOT_AVAILABLE, 12);
