@@ -39,6 +39,8 @@ struct ctl_replica {
     uint8_t state; /* enum replica_state; set by context_set_replica */
     bool dead_dir; /* lies in a log dir that failed, as its broker answered; until that restarts */
     bool adding, removing; /* by a reassignment that is under way */
+    bool bounced; /* its broker began another life after the state had been written, as was found
+                     when the controller took over; and another in sync did not */
 };
 
 struct ctl_partition {

@@ -65,6 +65,12 @@ static bool elect_offline(const struct election *e, struct elected *out)
     return true;
 }
 
+static bool leader_may_stay(const struct election *e)
+{
+    const struct election_replica *r = find(e, e->leader);
+    return r && r->online && id_list_has(e->isr, e->leader);
+}
+
 bool election_run(const struct election *e, enum election_strategy strategy, struct elected *out)
 {
     out->isr_n = 0;
@@ -78,6 +84,12 @@ bool election_run(const struct election *e, enum election_strategy strategy, str
         return lead(e, true, false, 1, out);
     case ELECT_KEEP:
         keep_isr(e, out);
+        out->leader = e->leader;
+        return true;
+    case ELECT_TAKEN_OVER:
+        if (!leader_may_stay(e))
+            return elect_offline(e, out);
+        shrink_isr(e, false, out);
         out->leader = e->leader;
         return true;
     case ELECT_SHUTDOWN:

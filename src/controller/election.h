@@ -9,6 +9,7 @@ enum election_strategy {
     ELECT_OFFLINE, /* the leader is gone: the first that is online and in sync; those offline leave
                       the ISR. Failing that, if allowed, the first online one alone */
     ELECT_UNCLEAN, /* the same, and it is allowed */
+    ELECT_TAKEN_OVER, /* the same, but a leader that is online and in sync stays */
     ELECT_REASSIGNED, /* the first of the target that is online and in sync; the ISR stays */
     ELECT_PREFERRED,  /* the head of the assignment if it is online and in sync; the ISR stays */
     ELECT_SHUTDOWN,   /* brokers are about to stop: the first in sync that is not; they leave the

@@ -156,6 +156,25 @@ static void read_states(struct flow *f)
     }
 }
 
+/* A broker that was killed and is back before anybody noticed is in the ISRs, and leads, still: but
+ * what it had not flushed may be gone (a power cut). Who was registered after the state had been
+ * written is such a one, and is passed over while there is another in sync. */
+static bool has_bounced(const struct controller *c, int32_t broker, int64_t written)
+{
+    const struct ctl_broker *b = context_broker(&c->ctx, broker);
+    return b && b->epoch > written;
+}
+
+static void note_bounced(const struct controller *c, struct ctl_partition *p, int64_t written)
+{
+    bool other = false;
+    for (int i = 0; i < p->isr.n; i++)
+        other |= context_is_live(&c->ctx, p->isr.v[i]) && !has_bounced(c, p->isr.v[i], written);
+    for (int i = 0; other && i < p->replicas_n; i++)
+        p->replicas[i].bounced = id_list_has(p->isr, p->replicas[i].broker) &&
+                                 has_bounced(c, p->replicas[i].broker, written);
+}
+
 static void learn_states(struct flow *f)
 {
     struct controller *c = controller_of(f);
@@ -169,6 +188,8 @@ static void learn_states(struct flow *f)
             say_error(c->component, "%s is malformed", r->ops[0].path);
         else if (context_set_known(r->user, &node, r->ops[0].stat.version))
             flow_fail(f, -ENOMEM);
+        else
+            note_bounced(c, r->user, r->ops[0].stat.mzxid);
     }
 }
 
@@ -207,6 +228,14 @@ static void begin_replicas(struct flow *f)
     replicas_move(j->c, &online, REPLICA_ONLINE);
 }
 
+static bool is_in_order(const struct ctl_partition *p)
+{
+    bool bounced = false;
+    for (int i = 0; i < p->replicas_n; i++)
+        bounced |= p->replicas[i].bounced;
+    return !bounced && p->state == PARTITION_ONLINE;
+}
+
 static void begin_partitions(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -217,11 +246,11 @@ static void begin_partitions(struct flow *f)
             p->state = !p->known                               ? PARTITION_NEW
                        : replica_is_online(j->c, p, p->leader) ? PARTITION_ONLINE
                                                                : PARTITION_OFFLINE;
-            if (p->state != PARTITION_ONLINE && !t->deleting)
+            if (!is_in_order(p) && !t->deleting)
                 job_add_partition(f, &j->partitions, p);
         }
     }
-    partitions_elect(f, j->partitions, ELECT_OFFLINE);
+    partitions_elect(f, j->partitions, ELECT_TAKEN_OVER);
 }
 
 /* After the elections, which have taken the dead out of the ISRs of what they led: leaders are

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/logline.h"
@@ -71,6 +72,16 @@ void peer_break(struct peer *p, struct peer_request *first, int status)
     bool was_ready = p->state == PEER_READY;
     peer_disconnect(p);
     peer_fail_all(p, first, status, was_ready && first ? -ECONNRESET : status);
+}
+
+/* What is still in the socket must not arrive: a request that was given up may be followed by newer
+ * ones on another connection (a controller's), and would be taken for news when it comes late. */
+void peer_reset(struct peer *p, struct peer_request *first, int status)
+{
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    if (p->link)
+        setsockopt(p->link->transport.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    peer_break(p, first, status);
 }
 
 static void on_dialed(void *arg, int fd)

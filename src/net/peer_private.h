@@ -121,6 +121,8 @@ void peer_disconnect(struct peer *p);
 /* Disconnects and fails all: with status if the connection was not READY or `first` is NULL; else
  * `first` with status, the others with -ECONNRESET. */
 void peer_break(struct peer *p, struct peer_request *first, int status);
+/* The same, and what has not left this machine never does. */
+void peer_reset(struct peer *p, struct peer_request *first, int status);
 
 /* ---- handshake ---- */
 

@@ -16,7 +16,7 @@ static void on_timeout(struct timer *t)
     if (r->body)
         peer_request_finish(r, -ETIMEDOUT, NULL);
     else
-        peer_break(p, r, -ETIMEDOUT);
+        peer_reset(p, r, -ETIMEDOUT);
 }
 
 struct peer_request *peer_request_new(struct peer *p, const struct api_desc *api, int min_version,

@@ -282,7 +282,87 @@ static void a_failed_log_dir_takes_only_its_own_partitions(void **state)
     sim_stop(c);
 }
 
+/* The broker's node goes and comes, as when its process was killed and is back. */
+static void bounce(struct sim_cluster *c, int32_t id)
+{
+    char path[32];
+    struct bytes data;
+    snprintf(path, sizeof(path), "/brokers/ids/%d", (int)id);
+    assert_int_equal(store_get(c->base, path, &data, NULL), 0);
+    struct store_op ops[] = {store_op_delete(path, STORE_ANY_VERSION),
+                             store_op_create(path, data, 0)};
+    struct store_request r = {.ops = ops, .ops_n = 2, .multi = true};
+    assert_int_equal(store_run(c->base, &r), 0);
+    free((void *)data.p);
+}
+
+/* Brokers that bounce, so many of those of t-0 (1, 0, 2), and the controller is gone before it sees
+ * that: the next one has to find out. */
+static struct partition_node bounce_behind_the_controllers_back(struct sim_cluster *c, int brokers)
+{
+    sim_start(c, 4);
+    while (sim_active(c)->id != 3) { /* none of the replicas */
+        int32_t id = sim_active(c)->id;
+        sim_broker_kill(c, id, false);
+        sim_drain(c);
+        sim_broker_start(c, id);
+        sim_drain(c);
+    }
+    assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
+    for (int i = 0; i < brokers; i++)
+        bounce(c, order[i]);
+    sim_broker_kill(c, 3, false);
+    sim_drain(c);
+    sim_check(c);
+    return sim_state(c, "t", 0, NULL);
+}
+
+/* What they had not flushed may be gone: they must not lead, nor count as in sync, while there is
+ * another. */
+static void who_bounced_unseen_is_not_in_sync(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    struct partition_node now = bounce_behind_the_controllers_back(c, 0);
+    assert_int_equal(now.leader, 1);
+    assert_int_equal(now.isr.n, 3);
+    assert_int_equal(now.leader_epoch, 0);
+    sim_stop(c);
+    now = bounce_behind_the_controllers_back(c, 1);
+    assert_int_equal(now.leader, 0);
+    assert_int_equal(now.isr.n, 2);
+    assert_false(id_list_has(now.isr, 1));
+    sim_stop(c);
+    now = bounce_behind_the_controllers_back(c, 2);
+    assert_int_equal(now.leader, 2);
+    assert_int_equal(now.isr.n, 1);
+    sim_stop(c);
+    now = bounce_behind_the_controllers_back(c, 3); /* all alike */
+    assert_int_equal(now.leader, 1);
+    assert_int_equal(now.isr.n, 3);
+    sim_stop(c);
+}
+
+/* The leader did not, a follower did: it catches up as any other. */
+static void a_follower_that_bounced_unseen_leaves_the_isr(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    sim_start(c, 3);
+    assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
+    int32_t gone = sim_active(c)->id;
+    bounce(c, 2);
+    assert_int_not_equal(gone, 2);
+    sim_broker_kill(c, gone, false);
+    sim_drain(c);
+    struct partition_node now = sim_state(c, "t", 0, NULL);
+    assert_int_equal(now.leader, 1 - gone);
+    assert_int_equal(now.isr.n, 1);
+    sim_check(c);
+    sim_stop(c);
+}
+
 UNIT_MAIN(unit_test(preferred_leaders_lead_again_when_asked),
+          unit_test(who_bounced_unseen_is_not_in_sync),
+          unit_test(a_follower_that_bounced_unseen_leaves_the_isr),
           unit_test(all_that_need_it_are_elected),
           unit_test(an_unclean_election_is_made_when_asked),
           unit_test(unclean_elections_begin_when_they_are_allowed),
