@@ -1,6 +1,8 @@
 """groups.py - a consumer group's members on raw frames, and the history of what the coordinators promised them:
 
-- of one generation, a partition belongs to one member, by one leader's assignment;
+- of one generation, a partition belongs to one member, by one leader's assignment. (A coordinator that has just taken over
+  may give out an assignment that is not committed yet, as Apache Kafka's do; if it is lost, the generation's number comes
+  again. Only assignments that a commit was taken for count.);
 - a commit that succeeded is not undone: later generations find it, or more, and commit no less;
 - each record below the committed offset was processed by somebody."""
 import json
@@ -16,15 +18,15 @@ from workload import OUT_OF_RANGE, RETRIABLE, Worker
 
 FIND_AGAIN = {14, 15, 16}
 UNKNOWN_MEMBER, REBALANCE, ILLEGAL_GENERATION, MEMBER_ID_REQUIRED = 25, 27, 22, 79
-LATER = {7, -1}  # (a commit that was not replicated in time may be there)
+LATER = {7, -1, 3}  # (a commit that was not replicated in time may be there; 3: the broker has no metadata yet)
 
 
 class GroupHistory:
     def __init__(self, group, topic, partitions, wrong):
         self.group, self.topic, self.partitions, self.wrong = group, topic, partitions, wrong
         self.lock = threading.Lock()
-        self.tokens = {}     # generation -> the assignment's token
-        self.owners = {}     # (generation, partition) -> member
+        self.tokens = {}     # generation -> the token of the assignment by which something was committed
+        self.owners = {}     # (generation, token, partition) -> member
         self.commits = {p: {} for p in range(partitions)}    # generation -> (least, most) that succeeded
         self.done = {p: [] for p in range(partitions)}       # [first, end) processed, merged now and then
         self.generations = set()
@@ -32,20 +34,20 @@ class GroupHistory:
     def own(self, generation, member, token, partitions):
         with self.lock:
             self.generations.add(generation)
-            if self.tokens.setdefault(generation, token) != token:
-                self.wrong("group %s: two assignments in generation %d" % (self.group, generation))
             for p in partitions:
-                if self.owners.setdefault((generation, p), member) != member:
+                if self.owners.setdefault((generation, token, p), member) != member:
                     self.wrong("group %s: partition %d belongs to %s and %s in generation %d"
-                               % (self.group, p, self.owners[generation, p], member, generation))
+                               % (self.group, p, self.owners[generation, token, p], member, generation))
 
     def committed_most(self, partition, below=1 << 60):
         with self.lock:
             return max([most for g, (_, most) in self.commits[partition].items() if g < below], default=-1)
 
-    def commit(self, generation, partition, offset, ordered_most):
+    def commit(self, generation, partition, offset, ordered_most, token=""):
         """ordered_most: committed_most of all generations when the commit was sent."""
         with self.lock:
+            if self.tokens.setdefault(generation, token) != token:
+                self.wrong("group %s: two assignments in generation %d" % (self.group, generation))
             least, most = self.commits[partition].get(generation, (offset, offset))
             self.commits[partition][generation] = (min(least, offset), max(most, offset))
             for g, (least, most) in self.commits[partition].items():
@@ -142,7 +144,7 @@ class Member(Worker):
         a = m.sync(plan)
         if a["error_code"] == 0:
             mine = json.loads(a["assignment"] or b'{"token": "", "partitions": []}')
-            self.partitions = mine["partitions"]
+            self.partitions, self.token = mine["partitions"], mine["token"]
             self.history.own(m.generation, m.id, mine["token"], self.partitions)
         return a["error_code"]
 
@@ -175,7 +177,7 @@ class Member(Worker):
             before = {p: self.history.committed_most(p) for p in at}
             for p, code in m.commit(self.history.topic, at).items():
                 if code == 0:
-                    self.history.commit(m.generation, p, at[p], before[p])
+                    self.history.commit(m.generation, p, at[p], before[p], self.token)
                 elif code not in LATER:
                     return code
             if time.monotonic() - beat > 0.5:

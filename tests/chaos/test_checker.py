@@ -104,7 +104,10 @@ class Groups(CheckerTest):
     def test_two_assignments(self):
         h = self.history()
         h.own(1, "a", "x", [0])
-        h.own(1, "a", "y", [0])
+        h.own(1, "b", "y", [0])
+        self.assertEqual(self.found, [])
+        h.commit(1, 0, 10, -1, "x")
+        h.commit(1, 0, 10, -1, "y")
         self.assert_found("two assignments in generation 1")
 
     def test_a_commit_that_goes_back(self):
