@@ -111,8 +111,11 @@ static int group_facts(const struct segment_list *l, int i, struct cleaner_group
     struct index_view offsets, times;
     struct segment *s = l->v[i];
     int err = segment_offsets(s, &offsets);
-    if (!err)
+    index_view_close(&offsets); /* the numbers do */
+    if (!err) {
         err = segment_times(s, &times);
+        index_view_close(&times);
+    }
     if (err)
         return err;
     *out = (struct cleaner_group_segment){.base = s->base,

@@ -16,6 +16,7 @@ enum {
 };
 
 struct index_map {
+    atomic_int refs;
     struct file *file;
     uint8_t *p; /* NULL: no map */
     size_t len;
@@ -29,6 +30,7 @@ static int64_t full_bytes(const struct index_file *x)
 void index_file_init(struct index_file *x, int entry, int32_t max_bytes, int n, bool growable)
 {
     atomic_init(&x->map, NULL);
+    x->lock = SPIN_INIT;
     atomic_init(&x->n, n);
     atomic_init(&x->dirty, false);
     x->entry = (uint8_t)entry;
@@ -84,11 +86,45 @@ static void map_free(struct index_map *m)
     free(m);
 }
 
+static void map_release(struct index_map *m)
+{
+    if (m && atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) == 1)
+        map_free(m);
+}
+
+/* The open one with a reference, or NULL. */
+static struct index_map *map_hold(struct index_file *x)
+{
+    spin_lock(&x->lock);
+    struct index_map *m = atomic_load_explicit(&x->map, memory_order_relaxed);
+    if (m)
+        atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    spin_unlock(&x->lock);
+    return m;
+}
+
 void index_file_close(struct index_file *x)
 {
+    spin_lock(&x->lock);
     struct index_map *m = atomic_exchange(&x->map, NULL);
-    if (m)
-        map_free(m);
+    spin_unlock(&x->lock);
+    map_release(m);
+}
+
+bool index_file_mapped(struct index_file *x)
+{
+    struct index_map *m = map_hold(x);
+    bool mapped = m && m->p;
+    map_release(m);
+    return mapped;
+}
+
+void index_view_close(struct index_view *v)
+{
+    map_release(v->map);
+    v->map = NULL;
+    v->p = NULL;
+    v->file = NULL;
 }
 
 /* The count of a file that nobody has looked at yet. Whoever comes later and sees a file that was
@@ -105,6 +141,7 @@ static int map_open(struct index_file *x, struct fs *fs, const char *path, struc
     struct index_map *m = calloc(1, sizeof(*m));
     if (!m)
         return -ENOMEM;
+    atomic_init(&m->refs, 1);
     int err = fs_open(fs, path, x->growable ? O_RDWR : O_RDONLY, &m->file);
     if (err) {
         free(m);
@@ -134,21 +171,49 @@ static int map_open(struct index_file *x, struct fs *fs, const char *path, struc
     return 0;
 }
 
+/* Opened if need be; *out is a reference of the caller's. */
 static int map_get(struct index_file *x, struct fs *fs, const char *path, struct index_map **out)
 {
-    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
-    if (!m) {
-        struct index_map *mine;
-        int err = map_open(x, fs, path, &mine);
-        if (err)
-            return err;
-        if (atomic_compare_exchange_strong(&x->map, &m, mine))
-            m = mine;
-        else
-            map_free(mine);
-    }
-    *out = m;
+    struct index_map *mine, *other;
+    *out = map_hold(x);
+    if (*out)
+        return 0;
+    int err = map_open(x, fs, path, &mine);
+    if (err)
+        return err;
+    spin_lock(&x->lock);
+    other = atomic_load_explicit(&x->map, memory_order_relaxed);
+    *out = other ? other : mine; /* somebody was faster */
+    atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
+    if (!other)
+        atomic_store_explicit(&x->map, mine, memory_order_release);
+    spin_unlock(&x->lock);
+    if (other)
+        map_release(mine);
     return 0;
+}
+
+/* Takes the reference on the map. */
+static void view_map(const struct index_file *x, struct index_map *m, struct index_view *v)
+{
+    v->map = m;
+    v->n = atomic_load_explicit(&x->n, memory_order_acquire);
+    v->p = m->p;
+    v->file = m->file;
+    /* a file that someone cut behind our back must not fault */
+    if (v->p && (size_t)v->n * v->entry > m->len)
+        v->n = (int32_t)(m->len / v->entry);
+}
+
+bool index_file_view_open(struct index_file *x, struct index_view *v)
+{
+    *v = (struct index_view){.entry = x->entry};
+    if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
+        return true;
+    struct index_map *m = map_hold(x);
+    if (m)
+        view_map(x, m, v);
+    return m != NULL;
 }
 
 int index_file_view(struct index_file *x, struct fs *fs, const char *path, struct index_view *v)
@@ -158,15 +223,9 @@ int index_file_view(struct index_file *x, struct fs *fs, const char *path, struc
         return 0;
     struct index_map *m;
     int err = map_get(x, fs, path, &m);
-    if (err)
-        return err;
-    v->n = atomic_load_explicit(&x->n, memory_order_acquire);
-    v->p = m->p;
-    v->file = m->file;
-    /* a file that someone cut behind our back must not fault */
-    if (v->p && (size_t)v->n * v->entry > m->len)
-        v->n = (int32_t)(m->len / v->entry);
-    return 0;
+    if (!err)
+        view_map(x, m, v);
+    return err;
 }
 
 /* Is the entry in memory? Look-ups touch few pages, many times. */
@@ -234,12 +293,12 @@ int32_t index_view_floor(struct index_view *v, int at, int size, int64_t key)
  * file_unref. */
 static int handle(struct index_file *x, struct fs *fs, const char *path, struct file **f)
 {
-    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
-    if (m && !m->p && m->len) {
+    struct index_map *m = map_hold(x);
+    bool open = m && !m->p && m->len;
+    if (open)
         *f = file_ref(m->file);
-        return 0;
-    }
-    return fs_open(fs, path, O_RDWR, f);
+    map_release(m);
+    return open ? 0 : fs_open(fs, path, O_RDWR, f);
 }
 
 /* Makes sure that bytes [0, end) have blocks, and that the file has its full size. */
@@ -275,14 +334,13 @@ int index_file_append(struct index_file *x, struct fs *fs, const char *path, con
     if (err)
         return err;
     int n = atomic_load_explicit(&x->n, memory_order_relaxed);
-    if (n >= x->max)
-        return -ENOSPC;
     int64_t at = (int64_t)n * x->entry;
-    err = make_room(x, fs, path, at + x->entry);
+    err = n < x->max ? make_room(x, fs, path, at + x->entry) : -ENOSPC;
     if (!err && m->p)
         err = map_guard_copy(m->p + at, entry, x->entry);
     else if (!err)
         err = file_pwrite_all(m->file, entry, x->entry, at);
+    map_release(m);
     if (err)
         return err;
     atomic_store_explicit(&x->dirty, true, memory_order_relaxed);
@@ -323,10 +381,11 @@ int index_file_sync(struct index_file *x, struct fs *fs, const char *path)
         atomic_store_explicit(&x->dirty, true, memory_order_release);
         return err;
     }
-    struct index_map *m = atomic_load_explicit(&x->map, memory_order_acquire);
+    struct index_map *m = map_hold(x);
     int64_t bytes = (int64_t)atomic_load_explicit(&x->n, memory_order_acquire) * x->entry;
     if (m && m->p && bytes)
         err = file_msync(m->file, m->p, (size_t)bytes);
+    map_release(m);
     if (!err)
         err = file_sync(f); /* its size too: a sealed index must come back sealed */
     file_unref(f);

@@ -5,9 +5,12 @@
  *             its full size (zeros behind the entries); afterwards it is cut to the entries.
  *
  * OPENING     lazily, at the first look-up or entry; a map holds no descriptor. The map of a file
- *             that may grow covers the full size from the start, so it is never replaced and
- *             readers never lose it. Without address space for a map the entries are read and
- *             written by calls instead.
+ *             that may grow covers the full size from the start, so growing does not replace it.
+ *             Maps are a scarce thing (vm.max_map_count): open_files.h closes those not used for
+ *             longest, which are opened again at the next use. Without room for a map the entries
+ *             are read and written by calls instead.
+ *
+ * OWNERSHIP   a view holds a reference on the map it looks at, until index_view_close.
  *
  * INVARIANTS  an entry's bytes are in place before the count that covers it is published, and never
  *             change afterwards. Blocks are allocated before a store into the map, so a full disk
@@ -23,15 +26,18 @@
 #include <stdatomic.h>
 
 #include "base/file.h"
+#include "log/spin.h"
 
-struct index_map; /* the open file and its map */
+struct index_map; /* the open file and its map; counted */
 
 struct index_file {
-    _Atomic(struct index_map *) map; /* NULL until opened; set once */
-    atomic_int n;                    /* entries; -1 until the file's size was looked at */
-    int32_t max;                     /* entries that fit */
-    uint8_t entry;                   /* bytes of one */
-    bool growable;                   /* the active segment's; fixed once readers can see it */
+    _Atomic(struct index_map *) map; /* NULL: not open; changed under lock, which also guards that a
+                                        reference is taken of what it points at */
+    struct spin lock;
+    atomic_int n;  /* entries; -1 until the file's size was looked at */
+    int32_t max;   /* entries that fit */
+    uint8_t entry; /* bytes of one */
+    bool growable; /* the active segment's; fixed once readers can see it */
     /* writer only */
     bool full_size; /* the file has been extended to its full size */
     int64_t backed; /* bytes from the start that have blocks */
@@ -45,12 +51,17 @@ int index_file_create(struct index_file *x, struct fs *fs, const char *path);
 /* Makes an empty one of whatever is at the path, which nobody has mapped: recovery. Not of its full
  * size before the first entry. */
 int index_file_reset(struct index_file *x, struct fs *fs, const char *path);
-/* Unmaps, closes; the file stays as it is. */
+/* Unmaps, closes; the file stays as it is, and the next use opens it again. Views go on. @thread
+ * any
+ */
 void index_file_close(struct index_file *x);
+/* Is it open, with a map of the process? */
+bool index_file_mapped(struct index_file *x);
 
 /* A look at the published entries. Opens the file if need be: may block on it. */
 struct index_view {
-    const uint8_t *p; /* the map; NULL: read by calls */
+    struct index_map *map; /* a reference; NULL: nothing is held */
+    const uint8_t *p;      /* the map; NULL: read by calls */
     struct file *file;
     int32_t n;
     uint8_t entry;
@@ -61,6 +72,10 @@ struct index_view {
     int64_t page; /* of the last entry that was found in memory; behind it */
 };
 int index_file_view(struct index_file *x, struct fs *fs, const char *path, struct index_view *v);
+/* The same of one that is open, or known to be empty; false when it is neither. */
+bool index_file_view_open(struct index_file *x, struct index_view *v);
+/* Also for one that could not be taken, and once more. Its n and error stay. */
+void index_view_close(struct index_view *v);
 /* Copies entry i (zeros after an error). */
 void index_view_get(struct index_view *v, int32_t i, uint8_t *out);
 /* A field of entry i: `size` 4 or 8 bytes at `at`, signed. */

@@ -89,10 +89,13 @@ static int by_time(const struct search *q, const struct segment_list *l)
             return rc;
         if (newest < q->timestamp)
             continue;
+        int64_t near = s->base;
         rc = segment_times(s, &v);
+        if (!rc)
+            near = time_index_floor(&v, s->base, q->timestamp).offset;
+        index_view_close(&v);
         if (rc)
             return rc;
-        int64_t near = time_index_floor(&v, s->base, q->timestamp).offset;
         if (v.error)
             return segment_failed(s, LOG_FILE_TIME, v.error, "read");
         rc = search_segment(q, s, near > q->from ? near : q->from);

@@ -194,11 +194,12 @@ static int64_t rough_position(const struct segment_list *l, int64_t offset)
             pos += size;
             continue;
         }
-        struct index_view v;
+        struct index_view v = {0};
         if (offset > s->base && segment_offsets(s, &v) == 0) {
             int64_t at = offset_index_floor(&v, s->base, offset).position;
             pos += at < size ? at : size;
         }
+        index_view_close(&v);
         break;
     }
     return pos;
@@ -227,12 +228,13 @@ static int slice_end(const struct segment_list *l, int i, int64_t log_end,
     struct offset_position at;
     struct index_view v;
     int err = now ? segment_offsets_now(l->v[i], &v) : segment_offsets(l->v[i], &v);
+    *end = i + 1 < l->n ? l->v[i + 1]->base : log_end;
+    if (!err && offset_index_from_position(&v, l->v[i]->base, slice->pos + slice->len, &at) &&
+        !v.error)
+        *end = at.offset;
+    index_view_close(&v);
     if (err)
         return err;
-    if (offset_index_from_position(&v, l->v[i]->base, slice->pos + slice->len, &at) && !v.error)
-        *end = at.offset;
-    else
-        *end = i + 1 < l->n ? l->v[i + 1]->base : log_end;
     return segment_failed(l->v[i], LOG_FILE_INDEX, v.error, "read");
 }
 

@@ -22,13 +22,14 @@ static int walk_from(struct segment *s, int64_t bytes, int64_t *from)
     if (size <= bytes)
         return 0;
     int err = segment_offsets(s, &v);
+    /* an entry that does not exist: the walk from the last one is shorter still */
+    if (!err && !offset_index_from_position(&v, s->base, size - bytes, &at))
+        at = v.n ? offset_index_at(&v, s->base, v.n - 1) : (struct offset_position){s->base, 0};
+    if (!err && !v.error)
+        *from = at.offset;
+    index_view_close(&v);
     if (err)
         return err;
-    /* an entry that does not exist: the walk from the last one is shorter still */
-    if (!offset_index_from_position(&v, s->base, size - bytes, &at))
-        at = v.n ? offset_index_at(&v, s->base, v.n - 1) : (struct offset_position){s->base, 0};
-    if (!v.error)
-        *from = at.offset;
     return segment_failed(s, LOG_FILE_INDEX, v.error, "read");
 }
 

@@ -1,5 +1,6 @@
 #include "log/open_files.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "log/segment.h"
@@ -8,6 +9,8 @@ enum {
     RESERVE = 24, /* standard streams, loops, sockets to accept on, checkpoints */
     LEAST = 8,
     MOST = 1 << 20,
+    MAPS = 65530, /* what Linux allows unless told otherwise */
+    LEAST_MAPS = 16,
     CHANCES = 32 /* so many are looked at to spare those in use, each time */
 };
 
@@ -20,12 +23,27 @@ static int default_max(void)
     return max < LEAST ? LEAST : max;
 }
 
+/* The other half is for the program, the allocator, threads, and views on closed maps. */
+static int default_max_maps(void)
+{
+    long n = MAPS;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    if (f && fscanf(f, "%ld", &n) != 1)
+        n = MAPS;
+    if (f)
+        fclose(f);
+    n /= 2;
+    return n < LEAST_MAPS ? LEAST_MAPS : n > MOST ? MOST : (int)n;
+}
+
 void open_files_init(struct open_files *o, int max)
 {
     pthread_mutex_init(&o->lock, NULL);
     list_init(&o->segments);
     o->n = 0;
     o->max = max > 0 ? max : default_max();
+    o->maps = 0;
+    o->max_maps = default_max_maps();
 }
 
 void open_files_free(struct open_files *o)
@@ -38,6 +56,13 @@ static void forget(struct open_files *o, struct segment *s)
     list_remove(&s->open_link);
     list_init(&s->open_link);
     o->n--;
+}
+
+static void count_maps(struct open_files *o, struct segment *s)
+{
+    int now = index_file_mapped(&s->offsets) + index_file_mapped(&s->times);
+    o->maps += now - s->maps;
+    s->maps = now;
 }
 
 static struct segment *oldest(struct open_files *o)
@@ -76,9 +101,10 @@ static struct segment *victim(struct open_files *o, const struct segment *spare)
 static void shrink_to(struct open_files *o, int max, const struct segment *spare)
 {
     struct segment *s;
-    while (o->n > max && (s = victim(o, spare))) {
+    while ((o->n > max || o->maps > o->max_maps) && (s = victim(o, spare))) {
         forget(o, s);
         segment_drop_files(s);
+        count_maps(o, s);
     }
 }
 
@@ -91,6 +117,7 @@ void open_files_add(struct open_files *o, struct segment *s)
         list_push_back(&o->segments, &s->open_link);
         o->n++;
     }
+    count_maps(o, s);
     shrink_to(o, o->max, s);
     pthread_mutex_unlock(&o->lock);
 }
@@ -102,6 +129,8 @@ void open_files_remove(struct open_files *o, struct segment *s)
     pthread_mutex_lock(&o->lock);
     if (!list_empty(&s->open_link))
         forget(o, s);
+    o->maps -= s->maps;
+    s->maps = 0;
     pthread_mutex_unlock(&o->lock);
 }
 

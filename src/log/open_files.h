@@ -1,5 +1,5 @@
-/* open_files.h - how many descriptors the segments of all logs may hold: those not used for longest
- * are closed, and opened again at the next use.
+/* open_files.h - how many descriptors, and maps of index files, the segments of all logs may hold:
+ * those not used for longest are closed, and opened again at the next use.
  *
  * Not a strict LRU: a use only sets a mark on the segment, and whoever opens one file too many goes
  * through the oldest, gives those with a mark a second chance, and closes the first without. Slices
@@ -24,15 +24,16 @@ struct segment;
 
 struct open_files {
     pthread_mutex_t lock;
-    struct list segments; /* with an open file, oldest first */
+    struct list segments; /* with an open file, or a map; oldest first */
     int n, max;
+    int maps, max_maps; /* of segments; maps of those that were closed meanwhile may be missing */
 };
 
-/* max 0: half of what RLIMIT_NOFILE leaves after a few dozen. */
+/* max 0: half of what RLIMIT_NOFILE leaves after a few dozen. Maps: half of vm.max_map_count. */
 void open_files_init(struct open_files *o, int max);
 /* No segment may be known any more. */
 void open_files_free(struct open_files *o);
-/* The segment, which readers can see, has opened a file. o may be NULL: no limit. */
+/* The segment, which readers can see, has opened a file or made a map. o may be NULL: no limit. */
 void open_files_add(struct open_files *o, struct segment *s);
 /* It is about to close its files itself. Harmless when it is not known. */
 void open_files_remove(struct open_files *o, struct segment *s);

@@ -75,8 +75,6 @@ void segment_unref(struct segment *s)
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
     open_files_remove(s->folder->dir->open_files, s);
-    index_file_close(&s->offsets);
-    index_file_close(&s->times);
     segment_drop_files(s);
     free(s);
 }
@@ -97,14 +95,20 @@ static int open_data(struct segment *s, struct file **out)
     return 0;
 }
 
+static void mark_used(struct segment *s)
+{
+    if (!atomic_load_explicit(&s->used, memory_order_relaxed))
+        atomic_store_explicit(&s->used, true, memory_order_relaxed);
+}
+
 /* The open file with a reference, or NULL. */
 static struct file *open_one(struct segment *s)
 {
     spin_lock(&s->file_lock);
     struct file *f = s->file ? file_ref(s->file) : NULL;
     spin_unlock(&s->file_lock);
-    if (f && !atomic_load_explicit(&s->used, memory_order_relaxed))
-        atomic_store_explicit(&s->used, true, memory_order_relaxed);
+    if (f)
+        mark_used(s);
     return f;
 }
 
@@ -150,6 +154,8 @@ void segment_drop_files(struct segment *s)
     spin_unlock(&s->file_lock);
     file_unref(f);
     txn_index_close(&s->txns);
+    index_file_close(&s->offsets);
+    index_file_close(&s->times);
 }
 
 /* An index of a closed segment that cannot be right is left aside: look-ups then walk the data from
@@ -180,16 +186,19 @@ static int view(struct segment *s, struct index_file *x, enum log_file_kind kind
                 struct index_view *v)
 {
     struct fs *fs = s->folder->dir->fs;
-    bool was_open = atomic_load_explicit(&x->map, memory_order_acquire) != NULL;
-    if (was_open || atomic_load_explicit(&x->n, memory_order_acquire) == 0)
-        return index_file_view(x, fs, NULL, v);
     char path[LOG_PATH_MAX];
+    if (index_file_view_open(x, v)) {
+        mark_used(s);
+        return 0;
+    }
     segment_path(s, kind, path);
     int err = index_file_view(x, fs, path, v);
-    if (!err && atomic_load(&s->doomed))
+    if (!err && v->map && atomic_load(&s->doomed))
         return -ESTALE;
     if (!err)
         err = drop_insane(s, x, v, path);
+    if (!err && v->map && s->stage == LOG_STAGE_LIVE)
+        segment_economize(s);
     return segment_failed(s, kind, err, "open");
 }
 
@@ -201,6 +210,7 @@ int segment_offsets(struct segment *s, struct index_view *v)
 int segment_offsets_now(struct segment *s, struct index_view *v)
 {
     struct index_file *x = &s->offsets;
+    *v = (struct index_view){.entry = x->entry};
     if (!atomic_load_explicit(&x->map, memory_order_acquire) &&
         atomic_load_explicit(&x->n, memory_order_acquire) != 0)
         return -EAGAIN;
@@ -219,9 +229,12 @@ static int start_position(struct segment *s, int64_t offset, int64_t end, bool n
 {
     struct index_view v;
     int err = now ? segment_offsets_now(s, &v) : segment_offsets(s, &v);
+    struct offset_position at = {0};
+    if (!err)
+        at = offset_index_floor(&v, s->base, offset);
+    index_view_close(&v);
     if (err)
         return err;
-    struct offset_position at = offset_index_floor(&v, s->base, offset);
     if (v.error)
         return segment_failed(s, LOG_FILE_INDEX, v.error, "read");
     /* an index that lies must not lead us out of the data */
@@ -277,9 +290,11 @@ int segment_max_time(struct segment *s, struct time_offset *out)
         return 0;
     struct index_view v;
     int err = segment_times(s, &v);
+    if (!err)
+        *out = time_index_last(&v, s->base);
+    index_view_close(&v);
     if (err)
         return err;
-    *out = time_index_last(&v, s->base);
     if (!v.error && !s->times.growable) { /* it will not change any more */
         atomic_store_explicit(&s->max_timestamp_offset, out->offset, memory_order_release);
         atomic_store_explicit(&s->max_timestamp, out->timestamp, memory_order_release);

@@ -35,6 +35,7 @@ struct segment {
     struct spin file_lock;
     struct file *file;     /* NULL: not open; file_lock */
     struct list open_link; /* open_files; its lock */
+    int maps;              /* counted there; the same */
     atomic_bool used;      /* since open_files looked last */
     _Atomic int64_t size;
     struct index_file offsets, times;
@@ -90,10 +91,11 @@ int segment_file(struct segment *s, struct file **out);
 /* From now on its descriptors count, and may be closed while nobody uses them; so its files must
  * have their final names. */
 void segment_economize(struct segment *s);
-/* Closes data and transaction index; the next use opens them again. For open_files.c. */
+/* Closes its files and unmaps its indexes; the next use opens them again. For open_files.c. */
 void segment_drop_files(struct segment *s);
 /* Gives it an open file; takes the reference. */
 void segment_give_file(struct segment *s, struct file *f);
+/* Views are closed by the caller (index_view_close), also after an error. */
 int segment_offsets(struct segment *s, struct index_view *v);
 int segment_times(struct segment *s, struct index_view *v);
 /* The first batch whose last offset is >= offset, in [0, end). 1 found (head in *b, place in

@@ -110,6 +110,7 @@ static int reopen_index(struct segment *s, struct index_file *x,
     index_file_close(x);
     x->growable = false;
     int err = open(s, &v);
+    index_view_close(&v);
     return err ? err : v.error;
 }
 
@@ -187,6 +188,17 @@ int segment_writev(struct segment *s, struct iovec *iov, int pieces)
     return err;
 }
 
+/* The entry may be what maps the file, and maps are counted. */
+static int add_entry(struct segment *s, struct index_file *x, const char *path,
+                     const uint8_t *entry)
+{
+    bool was_open = atomic_load_explicit(&x->map, memory_order_relaxed) != NULL;
+    int err = index_file_append(x, fs_of(s), path, entry);
+    if (!was_open && s->stage == LOG_STAGE_LIVE)
+        segment_economize(s);
+    return err;
+}
+
 static int add_offset(struct segment *s, struct offset_position at)
 {
     char path[LOG_PATH_MAX];
@@ -195,8 +207,7 @@ static int add_offset(struct segment *s, struct offset_position at)
         return 0;
     segment_path(s, LOG_FILE_INDEX, path);
     offset_entry_encode(entry, s->base, at);
-    return segment_failed(s, LOG_FILE_INDEX, index_file_append(&s->offsets, fs_of(s), path, entry),
-                          "add to");
+    return segment_failed(s, LOG_FILE_INDEX, add_entry(s, &s->offsets, path, entry), "add to");
 }
 
 /* Is there a newer time than that of the last entry? `reserve` places are left free. */
@@ -217,8 +228,7 @@ static int add_time(struct segment *s)
         return 0;
     segment_path(s, LOG_FILE_TIME, path);
     time_entry_encode(entry, s->base, t);
-    int err = segment_failed(s, LOG_FILE_TIME, index_file_append(&s->times, fs_of(s), path, entry),
-                             "add to");
+    int err = segment_failed(s, LOG_FILE_TIME, add_entry(s, &s->times, path, entry), "add to");
     if (!err)
         s->last_time = t;
     return err;
@@ -382,7 +392,7 @@ static int copy_index(struct index_view *from, int32_t keep, struct segment *to,
     int err = index_file_create(x, fs_of(to), path);
     for (int32_t i = 0; i < keep && !err; i++) {
         index_view_get(from, i, entry);
-        err = from->error ? from->error : index_file_append(x, fs_of(to), path, entry);
+        err = from->error ? from->error : add_entry(to, x, path, entry);
     }
     return segment_failed(to, kind, err, "rewrite");
 }
@@ -395,10 +405,13 @@ static int recount_times(struct segment *s, struct file *f)
     struct index_view v;
     struct batch b;
     int64_t pos;
+    struct time_offset max = {-1, s->base};
     int err = segment_times(s, &v);
+    if (!err)
+        max = time_index_last(&v, s->base);
+    index_view_close(&v);
     if (err)
         return err;
-    struct time_offset max = time_index_last(&v, s->base);
     s->last_time = max;
     err = segment_walk(s, f, max.offset, segment_size(s), window, sizeof(window), &w);
     while (!err && file_batches_next(&w, &b, &pos) == BATCH_OK)
@@ -411,22 +424,31 @@ static int recount_times(struct segment *s, struct file *f)
     return err;
 }
 
-static int fill_truncated(struct segment *old, struct file *f, int64_t offset, struct segment *s)
+/* Both indexes of the old segment, up to the offset. */
+static int copy_indexes(struct segment *old, int64_t offset, struct segment *s)
 {
-    char path[LOG_PATH_MAX];
-    struct index_view offsets, times;
+    struct index_view offsets = {0}, times = {0};
     int err = segment_offsets(old, &offsets);
     if (!err)
         err = segment_times(old, &times);
-    if (err)
-        return err;
-    /* From here on nobody may open files by the old object: names lead to other files soon. */
-    atomic_store(&old->doomed, true);
-    err = copy_index(&offsets, offset_index_kept(&offsets, s->base, offset), s, &s->offsets,
-                     LOG_FILE_INDEX);
+    if (!err) {
+        /* From here on nobody may open files by the old object: names lead to other files soon. */
+        atomic_store(&old->doomed, true);
+        err = copy_index(&offsets, offset_index_kept(&offsets, s->base, offset), s, &s->offsets,
+                         LOG_FILE_INDEX);
+    }
     if (!err)
         err = copy_index(&times, time_index_kept(&times, s->base, offset), s, &s->times,
                          LOG_FILE_TIME);
+    index_view_close(&offsets);
+    index_view_close(&times);
+    return err;
+}
+
+static int fill_truncated(struct segment *old, struct file *f, int64_t offset, struct segment *s)
+{
+    char path[LOG_PATH_MAX];
+    int err = copy_indexes(old, offset, s);
     if (!err) {
         segment_path(s, LOG_FILE_TXN, path);
         err = segment_failed(s, LOG_FILE_TXN, txn_index_truncate(&s->txns, fs_of(s), path, offset),

@@ -69,6 +69,7 @@ static void sealing_can_add_one_more(void **state)
         assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
         assert_int_equal(v.n, mapped ? 4 : 1);
         assert_int_equal(index_view_key(&v, v.n - 1, 4, 4), 88);
+        index_view_close(&v);
         index_file_close(&x);
         teardown(&t);
     }
@@ -95,6 +96,7 @@ static void nothing_is_opened_before_it_is_needed(void **state)
     assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
     assert_int_equal(v.n, 99);
     assert_int_equal(fs_fault_count(t.fault, FS_OPEN), opens + 2);
+    index_view_close(&v);
     index_file_close(&x);
     teardown(&t);
 }
@@ -122,6 +124,7 @@ static void floor_agrees_with_a_plain_search(void **state)
         }
         assert_int_equal(index_view_floor(&v, 0, 4, INT64_MAX), n - 1);
         assert_int_equal(index_view_floor(&v, 0, 4, INT64_MIN), -1);
+        index_view_close(&v);
         index_file_close(&x);
     }
     teardown(&t);
@@ -151,7 +154,9 @@ static void an_existing_file_is_as_long_as_its_bytes(void **state)
             assert_int_equal(again.n, 8);
             assert_ptr_equal(again.p, v.p);
             assert_int_equal(v.n, 7); /* what a reader saw does not change */
+            index_view_close(&again);
         }
+        index_view_close(&v);
         index_file_close(&x);
     }
     teardown(&t);
@@ -180,6 +185,7 @@ static void without_a_map_calls_do(void **state)
     (void)index_view_floor(&v, 0, 4, 3);
     assert_int_equal(v.error, -EIO);
     fs_fault_clear(t.fault);
+    index_view_close(&v);
     index_file_close(&x);
     teardown(&t);
 }
@@ -248,6 +254,7 @@ static void creating_replaces_what_lies_there(void **state)
     assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
     assert_int_equal(v.n, 1);
     assert_int_equal(index_view_key(&v, 0, 4, 4), 8);
+    index_view_close(&v);
     index_file_close(&x);
     index_file_close(&y);
     teardown(&t);
@@ -276,11 +283,46 @@ static void sync_covers_bytes_and_size(void **state)
     assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
     assert_int_equal(v.n, 2);
     assert_int_equal(index_view_key(&v, 1, 4, 4), 10);
+    index_view_close(&v);
     index_file_close(&x);
     teardown(&t);
 }
 
-UNIT_MAIN(unit_test(size_is_full_while_growing_and_exact_after),
+/* Closed while it is looked at and while it grows: views go on, entries are where they were. */
+static void closing_leaves_views_and_entries(void **state)
+{
+    struct log_test t;
+    struct index_file x;
+    struct index_view v, w;
+    setup(&t);
+    index_file_init(&x, ENTRY, 4096, -1, true);
+    assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
+    for (int i = 0; i < 20; i++) {
+        add(&t, &x, i, 100 + i);
+        assert_true(index_file_mapped(&x));
+        assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &v), 0);
+        index_file_close(&x);
+        assert_false(index_file_mapped(&x));
+        assert_false(index_file_view_open(&x, &w));
+        assert_int_equal(v.n, i + 1);
+        assert_int_equal(index_view_key(&v, i, 4, 4), 100 + i);
+        assert_int_equal(index_file_view(&x, t.fs, path_of(&t), &w), 0); /* beside the old one */
+        for (int k = 0; k <= i; k++)
+            assert_int_equal(index_view_key(&w, k, 4, 4), 100 + k);
+        index_view_close(&w);
+        index_view_close(&w);
+        index_view_close(&v);
+    }
+    index_file_close(&x);
+    assert_int_equal(index_file_sync(&x, t.fs, path_of(&t)), 0); /* closed, and yet synced */
+    assert_int_equal(index_file_seal(&x, t.fs, path_of(&t), NULL), 0);
+    assert_int_equal(bytes_of(&t), 20 * ENTRY);
+    index_file_close(&x);
+    teardown(&t);
+}
+
+UNIT_MAIN(unit_test(closing_leaves_views_and_entries),
+          unit_test(size_is_full_while_growing_and_exact_after),
           unit_test(sealing_can_add_one_more), unit_test(nothing_is_opened_before_it_is_needed),
           unit_test(floor_agrees_with_a_plain_search),
           unit_test(an_existing_file_is_as_long_as_its_bytes), unit_test(without_a_map_calls_do),

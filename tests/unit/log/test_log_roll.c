@@ -40,11 +40,13 @@ static void index_rule_example(void **state)
     assert_int_equal(offset_index_at(&v, 1000, 0).position, 2 * one);
     assert_int_equal(offset_index_at(&v, 1000, 1).offset, 1009);
     assert_int_equal(offset_index_at(&v, 1000, 1).position, 4 * one);
+    index_view_close(&v);
     assert_int_equal(segment_times(s, &v), 0);
     assert_int_equal(v.n, 2);
     assert_int_equal(time_index_at(&v, 1000, 0).timestamp, T0 + 7);
     assert_int_equal(time_index_at(&v, 1000, 0).offset, 1005);
     assert_int_equal(time_index_at(&v, 1000, 1).timestamp, T0 + 9);
+    index_view_close(&v);
     check(&t);
     pthread_mutex_lock(&t.log->lock);
     assert_int_equal(log_roll(t.log, log_end_offset(t.log)), 0);
@@ -54,6 +56,7 @@ static void index_rule_example(void **state)
     assert_int_equal(segment_times(s, &v), 0);
     assert_int_equal(time_index_last(&v, 1000).timestamp, T0 + 10);
     assert_int_equal(time_index_last(&v, 1000).offset, 1011);
+    index_view_close(&v);
     assert_int_equal(size_of(&t, "00000000000000001012.index"), 1000);
     assert_int_equal(size_of(&t, "00000000000000001012.snapshot"), 10);
     check(&t);
@@ -63,6 +66,7 @@ static void index_rule_example(void **state)
     assert_int_equal(log_end_offset(t.log), 1005);
     assert_int_equal(segment_offsets(segment_at(&t, 0), &v), 0);
     assert_int_equal(v.n, 0);
+    index_view_close(&v);
     check(&t);
     teardown(&t);
 }

@@ -185,6 +185,8 @@ static void readers_of_the_old_segments_are_safe(void **state)
     assert_int_equal(w.n, n);
     for (int32_t i = 0; i < n; i++)
         assert_true(offset_index_at(&w, 0, i).offset > 0);
+    index_view_close(&v);
+    index_view_close(&w);
     struct file *f;
     struct batch b;
     int64_t pos;

@@ -208,6 +208,100 @@ static void empty_indexes_hold_nothing(void **state)
     teardown_many(&m);
 }
 
+/* ---- maps of indexes ---- */
+
+/* Maps of this process of files below the test's folder. */
+static int maps_of(struct many *m)
+{
+    char line[8192];
+    int n = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    while (f && fgets(line, sizeof(line), f))
+        n += strstr(line, m->t.data) != NULL;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* However many segments are read, written, looked up by time and rolled: the number is kept, and
+ * nothing is lost. */
+static void maps_of_indexes_are_few(void **state)
+{
+    struct many m;
+    setup_many(&m, 1000, 30);
+    m.open.max_maps = 12;
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 30; i++) {
+            use(&m, i);
+            append_many(&m.t, 3, 1);
+            assert_true(m.open.maps <= 12);
+        }
+        assert_true(maps_of(&m) <= 12 + 2);
+    }
+    for (int i = 0; i < 30; i++) {
+        struct offset_lookup found;
+        use(&m, i);
+        assert_true(log_segment_count(m.logs[i]) >= 3);
+        read_all(&m.t, 1);
+        assert_int_equal(log_lookup(m.logs[i], T0, log_end_offset(m.logs[i]), &found), KERR_NONE);
+        assert_int_equal(found.offset, 0);
+        check(&m.t);
+        assert_true(m.open.maps <= 12);
+        assert_true(maps_of(&m) <= 12 + 2);
+        assert_int_equal(log_flush(m.logs[i]), KERR_NONE);
+        assert_true(maps_of(&m) <= 12 + 2);
+    }
+    m.t.log = NULL;
+    teardown_many(&m);
+    assert_int_equal(m.open.maps, 0);
+}
+
+/* One thread reads everywhere while others write: looked at by the sanitizers. */
+struct reader_thread {
+    struct many *m;
+    atomic_bool stop;
+};
+
+static void *read_everywhere(void *arg)
+{
+    struct reader_thread *r = arg;
+    for (unsigned i = 0; !atomic_load(&r->stop); i++) {
+        struct log *log = r->m->logs[i % 4];
+        int64_t end = log_end_offset(log);
+        struct log_slice s;
+        if (end > 0 && log_read(log, i % (unsigned)end, 100, end, true, false, &s) == KERR_NONE)
+            file_unref(s.file);
+    }
+    return NULL;
+}
+
+static void maps_are_closed_under_readers(void **state)
+{
+    struct many m;
+    struct reader_thread r = {.m = &m};
+    pthread_t threads[2];
+    setup_many(&m, 1000, 4);
+    m.open.max_maps = 2;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_everywhere, &r), 0);
+    for (int round = 0; round < 60; round++)
+        for (int i = 0; i < 4; i++) {
+            use(&m, i);
+            append_many(&m.t, 2, 1);
+        }
+    atomic_store(&r.stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++) {
+        use(&m, i);
+        read_all(&m.t, 1);
+        check(&m.t);
+    }
+    m.t.log = NULL;
+    teardown_many(&m);
+}
+
 UNIT_MAIN(unit_test(never_more_than_allowed), unit_test(slices_and_hot_files_are_spared),
           unit_test(running_out_closes_what_rests), unit_test(transaction_indexes_too),
-          unit_test(empty_indexes_hold_nothing))
+          unit_test(empty_indexes_hold_nothing), unit_test(maps_of_indexes_are_few),
+          unit_test(maps_are_closed_under_readers))
