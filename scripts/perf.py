@@ -331,7 +331,8 @@ def cell(v, digits=2):
 
 
 OTHERS = ("members", "rebalance_ms", "first_generation_ms", "join_ms", "settled_ms", "cpu_us_per_commit", "groups_mb", "load_ms", "restart_ms",
-          "create_ms", "delete_ms", "taken_over_ms", "all_led_ms")
+          "create_ms", "delete_ms", "taken_over_ms", "all_led_ms", "left_isr_ms", "longest_ack_before_ms",
+          "longest_ack_until_out_ms", "longest_ack_after_ms", "back_in_isr_ms", "caught_up_mb_s")
 
 
 def print_others(rows):

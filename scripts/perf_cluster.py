@@ -4,7 +4,7 @@ CPU is that of all brokers. The floor of a record that three replicas keep: thre
 """
 import os
 import re
-import shutil
+import signal
 import statistics
 import sys
 import threading
@@ -25,23 +25,23 @@ class Target:
         self.pids = [cluster.broker(i).process.pid for i in cluster.running()]
 
 
-def start(args, folder):
+def start(args, folder, session_ms=SESSION_MS):
     os.environ["KAFKAD_BIN_DIR"] = os.path.abspath(args.bin)
     os.environ["TMPDIR"] = folder
     import tempfile
     tempfile.tempdir = folder
     import cluster
-    return cluster.Cluster(3, overrides={"zookeeper.session.timeout.ms": str(SESSION_MS),
+    return cluster.Cluster(3, overrides={"zookeeper.session.timeout.ms": str(session_ms),
                                          "replica.lag.time.max.ms": "10000"})
 
 
-def with_cluster(work):
+def with_cluster(work, **how):
     """work(args, folder, cluster) -> rows; none without ZooKeeper."""
     def run(args, folder):
         if not os.path.exists(ZOOKEEPER):
             print("left out: no ZooKeeper at %s" % ZOOKEEPER, file=sys.stderr)
             return []
-        with start(args, folder) as c:
+        with start(args, folder, **how) as c:
             rows = work(args, folder, c)
             for row in rows:
                 row.setdefault("rss_mb", max(rss_mb(c, i) for i in c.running()))
@@ -236,6 +236,40 @@ def controlled_stop(times):
     return with_cluster(work)
 
 
+def paused_follower(perf, seconds):
+    """SIGSTOP of a follower under a steady load with acks=all: until it leaves the ISR (replica.lag.time.max.ms is 10 s),
+    the latency of a record before, until then and after; then SIGCONT: how fast it is back, and what it fetched."""
+    def work(args, folder, c):
+        c.create_topic("t", partitions=1, replication=3)
+        c.wait_isr("t", 1, 3)
+        acks = Acks(c, "t")
+        acks.next_ack()
+
+        def longest(wait):
+            acks.longest = 0.0
+            wait()
+            return acks.longest * 1000
+        before = longest(lambda: time.sleep(seconds))
+        paused = next(i for i in c.running() if i not in (c.leader("t", 0), c.controller))
+        c.broker(paused).process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        until_out = longest(lambda: (c.wait_state("t", 0, lambda s: paused not in s["isr"]), acks.next_ack()))
+        left_ms = (time.monotonic() - begin) * 1000
+        after = longest(lambda: time.sleep(seconds))
+        acks.stop()
+        run = perf.Run(args, Target(c))
+        mb = 256
+        run.produce("t", mb, props=["acks=all"])
+        begin = time.monotonic()
+        c.broker(paused).process.send_signal(signal.SIGCONT)
+        c.wait_isr("t", 1, 3)
+        back_s = time.monotonic() - begin
+        return [{"workload": "paused-follower", "left_isr_ms": left_ms, "longest_ack_before_ms": before,
+                 "longest_ack_until_out_ms": until_out, "longest_ack_after_ms": after, "back_in_isr_ms": back_s * 1000,
+                 "caught_up_mb_s": mb / back_s}]
+    return with_cluster(work, session_ms=60000)  # it is still a member
+
+
 def workloads(perf, floors):
     """name -> function(args, folder); floors is filled by the time they run."""
     return [
@@ -247,4 +281,5 @@ def workloads(perf, floors):
         ("controller-failover-10000", controller_failover(10000)),
         ("leader-failover", leader_failover(5)),
         ("controlled-stop", controlled_stop(12)),
+        ("paused-follower", paused_follower(perf, 3)),
     ]

@@ -37,7 +37,7 @@ static void write_block(struct flow *f)
         return;
     struct store_request *r = store_batch_first(flow_answers(f));
     int err = r->status;
-    if (!err && r->ops[0].result.len > 0)
+    if (!err && r->ops[0].result.len >= 0) /* null: none was ever given out */
         err = znode_producer_ids_decode(r->ops[0].result, &last);
     if (err && err != -ENOENT) {
         say_error(j->c->component, "%s cannot be read: %s", PATH_PRODUCER_IDS, strerror(-err));

@@ -39,7 +39,7 @@ static void write_next(struct flow *f)
     struct store_request *r = store_batch_first(flow_answers(f));
     struct producer_id_block last = {.end = -1};
     int err = r->status;
-    if (!err && r->ops[0].result.len > 0)
+    if (!err && r->ops[0].result.len >= 0) /* null: none was ever given out */
         err = znode_producer_ids_decode(r->ops[0].result, &last);
     if (err && err != -ENOENT) {
         flow_fail(f, err);

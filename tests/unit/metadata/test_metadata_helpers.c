@@ -336,6 +336,10 @@ static void blocks_follow_one_another(void **state)
     producer_ids_allocate(sim->s, sim->ex, 0, on_block, &b[0]);
     sim_executor_drain(sim->e);
     assert_int_equal(b[0].status, -EBADMSG);
+    set(sim->s, PATH_PRODUCER_IDS, "", -1); /* no more than that: ids may be in use */
+    producer_ids_allocate(sim->s, sim->ex, 0, on_block, &b[0]);
+    sim_executor_drain(sim->e);
+    assert_int_equal(b[0].status, -EBADMSG);
 }
 
 struct supply {
