@@ -81,6 +81,14 @@ def wait_led(c, topic, n):
         until("broker %d knows leaders of all" % i, lambda i=i: led(c, i, topic, n) == n, 120)
 
 
+def wait_in_sync(c, topic, n):
+    """All replicas of all partitions are in sync, as the controller knows: no leader can be missed then."""
+    from harness import until
+    k = c.controller
+    until("all are in sync", lambda: sum(
+        len(p["isr_nodes"]) == 3 for p in c.metadata(k, [topic])["topics"][0]["partitions"]) == n, 120)
+
+
 def create(n):
     """From the request to leaders of all partitions known to all brokers."""
     def work(args, folder, c):
@@ -122,6 +130,7 @@ def controller_failover(n):
     def work(args, folder, c):
         c.create_topic("wide", partitions=n, replication=3)
         wait_led(c, "wide", n)
+        wait_in_sync(c, "wide", n)
         lines = Lines(c)
         c.broker(c.controller).kill()
         elected = lines.wait(r"\] elected, epoch")

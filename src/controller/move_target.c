@@ -30,12 +30,14 @@ static int by_value(const void *a, const void *b)
 /* Also true without memory. */
 static bool has_twice(struct arena *a, struct id_list l)
 {
-    int32_t *sorted = arena_array(a, int32_t, (size_t)l.n);
+    size_t n = l.n > 0 ? (size_t)l.n : 0;
+    int32_t *sorted = arena_array(a, int32_t, n);
     if (!sorted)
         return true;
-    memcpy(sorted, l.v, (size_t)l.n * sizeof(*sorted));
-    qsort(sorted, (size_t)l.n, sizeof(*sorted), by_value);
-    for (int i = 1; i < l.n; i++)
+    if (n)
+        memcpy(sorted, l.v, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    for (size_t i = 1; i < n; i++)
         if (sorted[i] == sorted[i - 1])
             return true;
     return false;
