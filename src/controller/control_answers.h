@@ -1,5 +1,6 @@
 /* control_answers.h - the control requests of one round on their way: kept until the last answer,
- * which may come long after the controller has resigned, or stopped. Inside controller/ only. */
+ * which may come long after the controller has resigned, or stopped. Inside controller/ only.
+ * THREADS    the controller's. */
 #ifndef CONTROLLER_CONTROL_ANSWERS_H
 #define CONTROLLER_CONTROL_ANSWERS_H
 

@@ -1,5 +1,6 @@
 /* election.h - who leads a partition: pure choices from the assignment, who is online, and the
- * in-sync replicas. */
+ * in-sync replicas.
+ * THREADS  any; nothing is shared. */
 #ifndef CONTROLLER_ELECTION_H
 #define CONTROLLER_ELECTION_H
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "replica/partition_follow.h"
 #include "replica/partition_private.h"
 
 static enum copy_result failed(struct log *to, const char *doing, enum kerr e)
@@ -60,17 +61,11 @@ static enum kerr align(struct log *from, struct log *to)
 
 static enum kerr append(struct log *to, uint8_t *bytes, size_t n)
 {
-    static const struct append_policy policy = {.origin = APPEND_REPLICATION,
-                                                .produce_version = -1,
-                                                .max_message_bytes = INT32_MAX,
-                                                .compression = COMPRESSION_PRODUCER,
-                                                .before_max_ms = INT64_MAX,
-                                                .after_max_ms = INT64_MAX};
     struct arena a;
     struct prepared pr;
     struct append_info info = {0};
     arena_init(&a, 0);
-    enum kerr e = records_prepare(&policy, bytes, n, &a, &pr);
+    enum kerr e = records_prepare(&partition_replicated, bytes, n, &a, &pr);
     if (e == KERR_NONE && pr.batches_n == 0)
         e = KERR_CORRUPT_MESSAGE; /* not one whole batch */
     if (e == KERR_NONE)

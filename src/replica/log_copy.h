@@ -1,4 +1,5 @@
-/* log_copy.h - one piece of a log's move to another dir. For log_mover.c and its tests. */
+/* log_copy.h - one piece of a log's move to another dir. For log_mover.c and its tests.
+ * THREADS  one piece of a partition at a time. */
 #ifndef REPLICA_LOG_COPY_H
 #define REPLICA_LOG_COPY_H
 

@@ -80,12 +80,12 @@ enum kerr partition_follow_view(struct partition *p, int32_t leader_epoch, struc
 
 /* ---- append ---- */
 
-static const struct append_policy replicated = {.origin = APPEND_REPLICATION,
-                                                .produce_version = -1,
-                                                .max_message_bytes = INT32_MAX,
-                                                .compression = COMPRESSION_PRODUCER,
-                                                .before_max_ms = INT64_MAX,
-                                                .after_max_ms = INT64_MAX};
+const struct append_policy partition_replicated = {.origin = APPEND_REPLICATION,
+                                                   .produce_version = -1,
+                                                   .max_message_bytes = INT32_MAX,
+                                                   .compression = COMPRESSION_PRODUCER,
+                                                   .before_max_ms = INT64_MAX,
+                                                   .after_max_ms = INT64_MAX};
 
 /* The leader's log may begin in the middle of a batch: an empty log then begins with that batch. */
 static enum kerr begin_at_batch(struct partition *p, const struct prepared *pr)
@@ -140,7 +140,8 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
     arena_init(&arena, 0); /* bounded by the fetch answer */
     /* Checksums are looked at without the lock. Replicated bytes are left as they are. */
     if (a->len > 0)
-        e = records_prepare(&replicated, (uint8_t *)a->records, (size_t)a->len, &arena, &pr);
+        e = records_prepare(&partition_replicated, (uint8_t *)a->records, (size_t)a->len, &arena,
+                            &pr);
     if (e == KERR_NONE && (e = enter_to_change(p, a->leader_epoch, a->offset)) == KERR_NONE) {
         if (pr.batches_n > 0)
             e = append_locked(p, &pr);

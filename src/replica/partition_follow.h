@@ -15,6 +15,9 @@
 
 #include "replica/partition.h"
 
+/* How records of another log are looked at before they are appended here: as they are. */
+extern const struct append_policy partition_replicated;
+
 /* What the follower's log looks like, for its next fetch. */
 struct follow_view {
     int64_t log_start, log_end, high_watermark;
