@@ -1,6 +1,7 @@
 /* broker_channel.h - how the controller reaches a broker with LeaderAndIsr, UpdateMetadata and
  * StopReplica: a queue in order, one request at a time, the same message structs whether the broker
- * is this process or another machine. */
+ * is this process or another machine.
+ * THREADS  the controller's. */
 #ifndef CONTROLLER_BROKER_CHANNEL_H
 #define CONTROLLER_BROKER_CHANNEL_H
 

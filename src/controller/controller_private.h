@@ -9,7 +9,8 @@
  * ROUND    the control requests that one step of the state machines gathers: one entry per broker
  *          and partition, sent together (control_batch.c).
  * REIGN    counts elections won and lost by this process, so that answers to requests of an earlier
- *          one are told apart. */
+ *          one are told apart.
+ * THREADS  the controller's; what others may call is in controller.h. */
 #ifndef CONTROLLER_CONTROLLER_PRIVATE_H
 #define CONTROLLER_CONTROLLER_PRIVATE_H
 

@@ -4,7 +4,8 @@
  * ORDER    a queue; one request is out at a time, so the broker sees them in the order decided.
  * RETRIES  what got no answer is sent again, after a short pause, until it is answered or the
  *          channel closed: a broker may see a request twice, never out of order. Epochs tell it.
- * CLOSE    the callbacks of all that is left come before it returns, with -ECANCELED. */
+ * CLOSE    the callbacks of all that is left come before it returns, with -ECANCELED.
+ * THREADS  the controller's. */
 #ifndef CONTROLLER_PEER_CHANNEL_H
 #define CONTROLLER_PEER_CHANNEL_H
 

@@ -1,4 +1,5 @@
-/* topic_admin_private.h - what the three calls of topic_admin.h share. */
+/* topic_admin_private.h - what the three calls of topic_admin.h share.
+ * THREADS  the executor's. */
 #ifndef CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 #define CONTROLLER_TOPIC_ADMIN_PRIVATE_H
 

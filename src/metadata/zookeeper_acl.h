@@ -1,4 +1,5 @@
-/* zookeeper_acl.h - who may touch the nodes that we make, by their path. */
+/* zookeeper_acl.h - who may touch the nodes that we make, by their path.
+ * THREADS  any. */
 #ifndef METADATA_ZOOKEEPER_ACL_H
 #define METADATA_ZOOKEEPER_ACL_H
 

@@ -1,4 +1,5 @@
-/* zookeeper_connect.h - the text of zookeeper.connect: "host[:port][,host[:port]...][/folder]". */
+/* zookeeper_connect.h - the text of zookeeper.connect: "host[:port][,host[:port]...][/folder]".
+ * THREADS  any. */
 #ifndef METADATA_ZOOKEEPER_CONNECT_H
 #define METADATA_ZOOKEEPER_CONNECT_H
 
