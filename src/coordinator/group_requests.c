@@ -229,7 +229,7 @@ static void describe_one(struct group_shard *s, struct group_call *c,
 static void describe_run(struct group_shard *s, struct group_call *c)
 {
     struct describe_groups_response *out = c->out;
-    for (int32_t i = 0; i < out->groups.n; i++)
+    for (int32_t i = 0; i < out->groups.n && !c->arena->exhausted; i++)
         if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, out->groups.v[i].group_id))
             describe_one(s, c, &out->groups.v[i]);
 }
@@ -313,7 +313,7 @@ static void consumer_describe_one(struct group_shard *s, struct group_call *c,
 static void consumer_describe_run(struct group_shard *s, struct group_call *c)
 {
     struct consumer_group_describe_response *out = c->out;
-    for (int32_t i = 0; i < out->groups.n; i++)
+    for (int32_t i = 0; i < out->groups.n && !c->arena->exhausted; i++)
         if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, out->groups.v[i].group_id))
             consumer_describe_one(s, c, &out->groups.v[i]);
 }

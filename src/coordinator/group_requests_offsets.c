@@ -423,7 +423,9 @@ void group_fetch_run(struct group_shard *s, struct group_call *c)
             fetch_flat(s, c);
         return;
     }
-    for (int32_t i = 0; i < in->groups.n; i++)
+    /* What no answer can hold is not gathered: a long list may name one large group again and
+     * again. */
+    for (int32_t i = 0; i < in->groups.n && !c->arena->exhausted; i++)
         if (out->groups.v[i].error_code == KERR_NONE && group_is_mine(s, in->groups.v[i].group_id))
             fetch_group(s, c, in->groups.v[i].group_id, in->groups.v[i].topics.v,
                         in->groups.v[i].topics.n, &in->groups.v[i], &out->groups.v[i]);

@@ -357,6 +357,50 @@ static void a_long_filter_is_read_once(void **state)
     assert_int_equal(listed(0, 0, NULL, NULL), GROUPS + 1);
 }
 
+static void too_much(struct group_call *c)
+{
+    container_of(c, struct call, c)->done = true;
+}
+
+/* A request that names a group so often that no answer could hold it is refused as a whole. */
+static void an_answer_that_is_too_long_is_refused(void **state)
+{
+    enum { TIMES = 200000, OFFSETS = 300 };
+    static const enum group_api apis[] = {GROUP_FETCH, GROUP_DESCRIBE, GROUP_CONSUMER_DESCRIBE};
+    (void)state;
+    for (int i = 0; i < OFFSETS; i++)
+        call_free(COMMIT(b, .group = "o", .partition = i));
+    BEAT(b, .member = "A");
+    char *member[1];
+    stable_group(b, "c", 1, member);
+    free_ids(member, 1);
+    for (size_t k = 0; k < 3; k++) {
+        struct call *c = call_new(apis[k], k == 0 ? 8 : 0);
+        struct str *ids = arena_array(&c->arena, struct str, TIMES);
+        struct offset_fetch_request_group *groups =
+            offset_fetch_request_group_new(&c->arena, k == 0 ? TIMES : 1);
+        for (int i = 0; i < TIMES; i++)
+            ids[i] = k == 1 ? STR_LIT("c") : STR_LIT("g");
+        for (int i = 0; k == 0 && i < TIMES; i++) {
+            groups[i].group_id = STR_LIT("o");
+            groups[i].topics.n = -1;
+        }
+        if (k == 0)
+            c->in.fetch.groups = (typeof(c->in.fetch.groups)){groups, TIMES};
+        else if (k == 1)
+            c->in.describe.groups = (typeof(c->in.describe.groups)){ids, TIMES};
+        else
+            c->in.consumers.group_ids = (typeof(c->in.consumers.group_ids)){ids, TIMES};
+        c->c.done = too_much;
+        assert_true(group_call_lay_out(&c->c));
+        c->arena.cap = c->arena.used + (1 << 20);
+        group_shard_handle(b->shard, &c->c);
+        group_call_end(&c->c);
+        assert_true(c->c.no_memory);
+        call_free(c);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make, drop)
 UNIT_MAIN(TEST(who_names_too_many_has_given_up_nothing),
           TEST(who_names_one_twice_has_given_up_the_rest), TEST(who_names_what_it_was_never_given),
@@ -366,4 +410,5 @@ UNIT_MAIN(TEST(who_names_too_many_has_given_up_nothing),
           TEST(a_classic_member_that_says_too_much),
           TEST(a_group_that_said_too_much_is_not_downgraded),
           TEST(a_classic_group_that_said_too_much_stays_classic),
-          TEST(members_that_leave_together_make_one_epoch), TEST(a_long_filter_is_read_once))
+          TEST(members_that_leave_together_make_one_epoch), TEST(a_long_filter_is_read_once),
+          TEST(an_answer_that_is_too_long_is_refused))
