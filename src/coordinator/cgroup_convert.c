@@ -122,7 +122,8 @@ static int adopt(struct cgroup *cg, struct member *from, const struct part_set *
             return -ENOMEM;
     if (part_set_copy(&assigned, &m->target) != 0 || cmember_own(m, &assigned, &none) != 0)
         return -ENOMEM;
-    struct member_protocol *copy = member_copy_protocols(from);
+    struct member_protocol *copy =
+        member_protocols_copy(from->own.protocols, from->own.protocols_n);
     if (!copy)
         return -ENOMEM;
     return cmember_set_classic(m, copy, from->own.protocols_n, from->own.session_ms);

@@ -184,27 +184,21 @@ static int value_of(int kind, const struct buf *b, struct arena *a, void *out)
     return b->len == 0 ? -ENOENT : record_value_decode(desc_of(kind), bytes, a, out);
 }
 
-static int
-restore_classic(struct cmember *m,
-                const struct consumer_group_member_metadata_value_classic_member_metadata *from)
+/* The record's entries are of the same make. */
+typedef struct consumer_group_member_metadata_value_classic_member_metadata classic_metadata;
+typedef struct consumer_group_member_metadata_value_supported_protocol supported_protocol;
+_Static_assert(sizeof(supported_protocol) == sizeof(struct member_protocol) &&
+                   offsetof(supported_protocol, name) == offsetof(struct member_protocol, name) &&
+                   offsetof(supported_protocol, metadata) ==
+                       offsetof(struct member_protocol, metadata),
+               "same fields");
+
+static int restore_classic(struct cmember *m, const classic_metadata *from)
 {
-    size_t n = (size_t)from->supported_protocols.n, bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += (size_t)from->supported_protocols.v[i].name.len +
-                 (size_t)from->supported_protocols.v[i].metadata.len;
-    struct member_protocol *v = malloc(n * sizeof(*v) + bytes + 1);
-    if (!v)
-        return -ENOMEM;
-    uint8_t *at = (uint8_t *)(v + n);
-    for (size_t i = 0; i < n; i++) {
-        struct str name = from->supported_protocols.v[i].name;
-        struct bytes metadata = from->supported_protocols.v[i].metadata;
-        v[i].name = (struct str){(char *)at, name.len};
-        at = mempcpy(at, name.p, (size_t)name.len);
-        v[i].metadata = (struct bytes){at, metadata.len};
-        at = mempcpy(at, metadata.p, (size_t)metadata.len);
-    }
-    return cmember_set_classic(m, v, (int)n, from->session_timeout_ms);
+    int n = from->supported_protocols.n;
+    struct member_protocol *v =
+        member_protocols_copy((const struct member_protocol *)from->supported_protocols.v, n);
+    return v ? cmember_set_classic(m, v, n, from->session_timeout_ms) : -ENOMEM;
 }
 
 static int restore_metadata(struct cmember *m, const struct consumer_group_member_metadata_value *v)

@@ -72,44 +72,13 @@ struct str group_make_member_id(struct str client_id, struct str instance)
 
 /* ---- what a member says of itself ---- */
 
-/* Copies names and metadata into one block behind the array. */
-static struct member_protocol *copy_protocols(const struct join_group_request *in)
-{
-    size_t bytes = 0, n = (size_t)in->protocols.n;
-    for (size_t i = 0; i < n; i++)
-        bytes += (size_t)in->protocols.v[i].name.len + (size_t)in->protocols.v[i].metadata.len;
-    struct member_protocol *v = malloc(n * sizeof(*v) + bytes + 1);
-    if (!v)
-        return NULL;
-    char *at = (char *)(v + n);
-    for (size_t i = 0; i < n; i++) {
-        const struct join_group_request_protocol *p = &in->protocols.v[i];
-        v[i].name = (struct str){at, p->name.len};
-        at = mempcpy(at, p->name.p, (size_t)p->name.len);
-        v[i].metadata = (struct bytes){(uint8_t *)at, p->metadata.len};
-        at = mempcpy(at, p->metadata.p, (size_t)p->metadata.len);
-    }
-    return v;
-}
-
-struct member_protocol *member_copy_protocols(const struct member *m)
-{
-    size_t bytes = 0, n = (size_t)m->own.protocols_n;
-    for (size_t i = 0; i < n; i++)
-        bytes += (size_t)m->own.protocols[i].name.len + (size_t)m->own.protocols[i].metadata.len;
-    struct member_protocol *v = malloc(n * sizeof(*v) + bytes + 1);
-    if (!v)
-        return NULL;
-    char *at = (char *)(v + n);
-    for (size_t i = 0; i < n; i++) {
-        const struct member_protocol *p = &m->own.protocols[i];
-        v[i].name = (struct str){at, p->name.len};
-        at = mempcpy(at, p->name.p, (size_t)p->name.len);
-        v[i].metadata = (struct bytes){(uint8_t *)at, p->metadata.len};
-        at = mempcpy(at, p->metadata.p, (size_t)p->metadata.len);
-    }
-    return v;
-}
+/* The request's entries are of the same make. */
+typedef struct join_group_request_protocol offered_protocol;
+_Static_assert(sizeof(offered_protocol) == sizeof(struct member_protocol) &&
+                   offsetof(offered_protocol, name) == offsetof(struct member_protocol, name) &&
+                   offsetof(offered_protocol, metadata) ==
+                       offsetof(struct member_protocol, metadata),
+               "same fields");
 
 static bool own_str(struct str *to, struct str s)
 {
@@ -123,7 +92,8 @@ int member_profile_make(struct member_profile *p, const struct group_call *c)
     *p = (struct member_profile){.session_ms = in->session_timeout_ms,
                                  .rebalance_ms = c->version >= 1 ? in->rebalance_timeout_ms
                                                                  : in->session_timeout_ms};
-    p->protocols = copy_protocols(in);
+    p->protocols =
+        member_protocols_copy((const struct member_protocol *)in->protocols.v, in->protocols.n);
     p->protocols_n = p->protocols ? in->protocols.n : 0;
     bool good = own_str(&p->client_id, str_is_null(c->client_id) ? STR_LIT("") : c->client_id);
     return own_str(&p->client_host, c->client_host) && good && p->protocols ? 0 : -ENOMEM;

@@ -128,8 +128,6 @@ struct member *member_new(struct str id, struct str instance, struct member_prof
 void member_free(struct member *m); /* NULL is fine */
 /* Gives the member *p; *p is its former profile then. 0, or -ENOMEM and nothing has changed. */
 int member_swap_profile(struct member *m, struct member_profile *p);
-/* Its protocols with their bytes, in one block. NULL without memory. Returns owned. */
-struct member_protocol *member_copy_protocols(const struct member *m);
 bool member_matches(const struct member *m, const struct join_group_request *in);
 /* Puts m into the group, as its leader when it is the first. 0 or -ENOMEM. */
 int group_put_member(struct group *g, struct member *m);

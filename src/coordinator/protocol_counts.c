@@ -4,6 +4,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
+struct member_protocol *member_protocols_copy(const struct member_protocol *v, int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += (size_t)v[i].name.len + (size_t)v[i].metadata.len;
+    struct member_protocol *out = malloc((size_t)n * sizeof(*out) + bytes + 1);
+    if (!out)
+        return NULL;
+    char *at = (char *)(out + n);
+    for (int i = 0; i < n; i++) {
+        out[i].name = (struct str){at, v[i].name.len};
+        if (v[i].name.len > 0)
+            at = mempcpy(at, v[i].name.p, (size_t)v[i].name.len);
+        out[i].metadata = (struct bytes){(uint8_t *)at, v[i].metadata.len};
+        if (v[i].metadata.len > 0)
+            at = mempcpy(at, v[i].metadata.p, (size_t)v[i].metadata.len);
+    }
+    return out;
+}
+
 static bool is_protocol(const struct hnode *n, const void *key)
 {
     return str_eq(hmap_entry(n, struct protocol_count, node)->name, *(const struct str *)key);

@@ -1,5 +1,6 @@
-/* protocol_counts.h - how many members of a group offer each protocol: a map from name to count. A
- * member's list may name one twice; it counts once.
+/* protocol_counts.h - lists of the protocols that members offer, and how many members of a group
+ * offer each protocol: a map from name to count. A member's list may name one twice; it counts
+ * once.
  *
  * OWNERSHIP  copies the names.
  *
@@ -14,6 +15,10 @@ struct member_protocol {
     struct str name;
     struct bytes metadata;
 };
+
+/* A list in one block with its names and metadata; free() ends it. NULL without memory. Returns
+ * owned. */
+struct member_protocol *member_protocols_copy(const struct member_protocol *v, int n);
 
 struct protocol_count {
     struct hnode node;
