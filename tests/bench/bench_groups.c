@@ -2,10 +2,15 @@
  * broker's CPU and memory around it.
  *
  *   bench_groups PORT rebalance N     N members of the classic protocol: a first generation, and
- * one more after a member has left bench_groups PORT consumers N     N members of the new protocol
- * join and settle bench_groups PORT commits S C     C connections commit one offset at a time for S
- * seconds bench_groups PORT fill N P        N groups that each keep P offsets bench_groups PORT
- * loaded          waits until all groups are loaded
+ *                                     one more after a member has left
+ *
+ *   bench_groups PORT consumers N     N members of the new protocol join and settle
+ *
+ *   bench_groups PORT commits S C     C connections commit one offset at a time for S seconds
+ *
+ *   bench_groups PORT fill N P        N groups that each keep P offsets
+ *
+ *   bench_groups PORT loaded          waits until all groups are loaded
  *
  * Prints one line of JSON. The topic "bench-groups" with enough partitions must be there. */
 #include <arpa/inet.h>
