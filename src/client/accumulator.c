@@ -23,6 +23,7 @@ static struct pqueue *pqueue_new(kafka_producer_t *p, struct ptopic *t, int32_t 
     q->producer_id = -1;
     list_init(&q->waiting);
     list_init(&q->in_flight);
+    list_init(&q->written);
     list_init(&q->link);
     cluster_leader(p->cluster, t->name, partition, &leader);
     q->leader = producer_leader(p, leader.leader);

@@ -57,9 +57,9 @@ static void call_back(const kafka_producer_t *p, const struct pbatch *b, kafka_e
     }
 }
 
-void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
-                      int64_t base_offset, int64_t append_time,
-                      const struct produce_response_partition_response *details)
+static void finish(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
+                   int64_t base_offset, int64_t append_time,
+                   const struct produce_response_partition_response *details)
 {
     call_back(p, b, err, message, err == KAFKA_OK ? base_offset : -1, append_time, details);
     pthread_mutex_lock(&p->lock);
@@ -73,6 +73,70 @@ void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, co
     pthread_cond_broadcast(&p->progress);
     pthread_mutex_unlock(&p->lock);
     pbatch_free(b);
+}
+
+static bool has_older(const struct list *of, const struct pbatch *b)
+{
+    list_each (it, of)
+        if (list_entry(it, struct pbatch, link)->first_record < b->first_record)
+            return true;
+    return false;
+}
+
+static bool must_wait(const struct pbatch *b)
+{
+    return has_older(&b->queue->waiting, b) || has_older(&b->queue->in_flight, b);
+}
+
+/* Those written that no older one holds up any more. */
+static void finish_written(kafka_producer_t *p, struct pqueue *q)
+{
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        struct pbatch *b =
+            list_empty(&q->written) ? NULL : list_entry(q->written.next, struct pbatch, link);
+        if (b && must_wait(b))
+            b = NULL;
+        if (b)
+            list_remove(&b->link);
+        pthread_mutex_unlock(&p->lock);
+        if (!b)
+            return;
+        finish(p, b, KAFKA_OK, NULL, b->base_offset, b->append_time_ms, NULL);
+    }
+}
+
+/* Puts the batch off when its callbacks must wait for an older batch's. */
+static bool put_off(kafka_producer_t *p, struct pbatch *b, int64_t base_offset, int64_t append_time)
+{
+    struct pqueue *q = b->queue;
+    pthread_mutex_lock(&p->lock);
+    bool wait = must_wait(b);
+    if (wait) {
+        struct list *at = &q->written;
+        while (at->prev != &q->written &&
+               list_entry(at->prev, struct pbatch, link)->first_record > b->first_record)
+            at = at->prev;
+        list_push_back(at, &b->link);
+        b->written = true;
+        b->base_offset = base_offset;
+        b->append_time_ms = append_time;
+        idempotence_done(b);
+        queue_place(p, q);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return wait;
+}
+
+void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
+                      int64_t base_offset, int64_t append_time,
+                      const struct produce_response_partition_response *details)
+{
+    struct pqueue *q = b->queue;
+    if (err == KAFKA_OK && put_off(p, b, base_offset, append_time))
+        return;
+    finish(p, b, err, message, base_offset, append_time, details);
+    finish_written(p, q);
 }
 
 static bool expired(const kafka_producer_t *p, const struct pbatch *b, int64_t now_ms)
@@ -115,7 +179,7 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
             *wait_ms = left < *wait_ms ? left : *wait_ms;
             break;
         }
-        if (b->in_flight)
+        if (b->in_flight || b->written)
             continue;
         give_up(p, b);
         list_push_back(&overdue, &b->link);
@@ -131,7 +195,7 @@ void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
     pthread_mutex_lock(&p->lock);
     list_each (it, &p->incomplete) {
         struct pbatch *b = list_entry(it, struct pbatch, all_link);
-        if (b->in_flight)
+        if (b->in_flight || b->written)
             continue;
         give_up(p, b);
         list_push_back(&left, &b->link);

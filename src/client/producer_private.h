@@ -15,6 +15,9 @@
  *           go to a new leader while the old one has something in flight: so a partition's batches
  *           are on one connection at a time, whose answers come in order, and those without an
  *           outcome are never more than a broker remembers (five) when it looks for duplicates.
+ *           Callbacks come in the order of the records, too: of two batches sent again the second
+ *           may be written while the first (which was written before, but nobody knows) meets an
+ *           error once more. Its callbacks then wait for the first one's.
  * SEQUENCES With idempotence a batch gets its sequence number when it first goes out, and keeps it
  *           over retries: a broker that has it already says so. Each partition counts under an
  *           epoch of its own: one that lost its count (a batch was refused, or given up while it
@@ -46,7 +49,7 @@ struct thunk {
 };
 
 struct pbatch {
-    struct list link;     /* pqueue.waiting or pqueue.in_flight */
+    struct list link;     /* pqueue.waiting, in_flight or written */
     struct list all_link; /* producer.incomplete, oldest first */
     struct pqueue *queue;
     uint64_t number;               /* rises with each batch made: what flush waits for */
@@ -62,6 +65,8 @@ struct pbatch {
     bool closed; /* no more appends */
     bool reserved;
     bool in_flight;
+    bool written; /* with these, which its callbacks are still to be told: */
+    int64_t base_offset, append_time_ms;
     bool has_sequence;
     int64_t producer_id;
     int16_t producer_epoch;
@@ -72,6 +77,7 @@ struct pqueue { /* one partition */
     struct ptopic *topic;
     int32_t partition;
     struct list waiting, in_flight;
+    struct list written; /* before an older batch: their callbacks wait for its */
     int waiting_n;
     uint64_t records; /* ever */
     struct pleader *leader;

@@ -119,7 +119,7 @@ static bool serve(struct mock *m, struct mock_conn *c, const uint8_t *frame, siz
     r.answer = calloc(1, sizeof *r.answer);
     assert_non_null(r.answer);
     list_init(&r.answer->link);
-    r.error = step.action == MOCK_ERROR ? step.error : 0;
+    r.error = step.action == MOCK_ERROR || step.action == MOCK_HOLD ? step.error : 0;
     r.answer->held = step.action == MOCK_HOLD || step.action == MOCK_IGNORE;
     r.answer->for_good = step.action == MOCK_IGNORE;
     if (step.action == MOCK_IGNORE)

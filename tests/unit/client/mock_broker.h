@@ -23,7 +23,7 @@ enum mock_action {
     MOCK_ERROR,       /* answer with this error, for every partition or topic; do nothing */
     MOCK_DROP,        /* close the connection, do nothing */
     MOCK_DO_AND_DROP, /* do it, then close instead of answering */
-    MOCK_HOLD,        /* do it, answer when mock_release is called */
+    MOCK_HOLD,        /* do it (or meet this error), answer when mock_release is called */
     MOCK_IGNORE,      /* do nothing, never answer; nor what comes behind it on the connection */
     MOCK_FINE,        /* a step that leaves one request alone */
 };

@@ -80,6 +80,7 @@ static void time_ends_what_does_not_heal(void **state)
     struct admin_test t;
     char message[256];
     begin(&t, 1);
+    assert_int_equal(create(&t, "first", message), KAFKA_OK); /* the controller is known, then */
     mock_script(t.m, API_CREATE_TOPICS, MOCK_ERROR, KERR_NOT_CONTROLLER, -1);
     kafka_err_t rc =
         kafka_admin_create_topic(t.a, "t", 1, 1, NULL, 0, NULL, 0, 50, message, sizeof message);
@@ -97,11 +98,11 @@ static void without_a_broker_that_is_said(void **state)
     kafka_cluster_info_t *info;
     char err[256];
     begin(&t, 1);
-    kafka_conf_t *conf = test_conf(t.m, NULL);
+    kafka_conf_t *conf = test_conf(t.m, (const char *[]){"retries", "0", NULL});
     end(&t);
     t.a = kafka_admin_new(conf, err, sizeof err);
     kafka_conf_free(conf);
-    kafka_err_t rc = kafka_admin_describe(t.a, NULL, 0, 50, &info);
+    kafka_err_t rc = kafka_admin_describe(t.a, NULL, 0, 60000, &info);
     assert_true(rc == KAFKA_ERR_ALL_BROKERS_DOWN || rc == KAFKA_ERR_TRANSPORT);
     assert_null(info);
     kafka_admin_close(t.a);

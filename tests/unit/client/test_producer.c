@@ -186,8 +186,8 @@ static void refuses_what_cannot_be_sent(void **state)
     struct mock *m = mock_start(1);
     struct deliveries log = {.lock = PTHREAD_MUTEX_INITIALIZER};
     mock_topic(m, "t", 2);
-    kafka_producer_t *p =
-        test_producer(m, (const char *[]){"max.request.size", "1000", "max.block.ms", "50", NULL});
+    kafka_producer_t *p = test_producer(
+        m, (const char *[]){"max.request.size", "1000", "max.block.ms", "1000", NULL});
     char big[2000] = "";
     kafka_record_t r = {
         .topic = "t", .partition = 0, .timestamp = 1, .value = big, .value_len = 2000};
@@ -220,7 +220,7 @@ static void memory_is_bounded_and_comes_back(void **state)
     mock_topic(m, "t", 1);
     mock_script(m, API_PRODUCE, MOCK_HOLD, 0, -1);
     kafka_producer_t *p = test_producer(m, (const char *[]){"buffer.memory", "2000", "batch.size",
-                                                            "400", "max.block.ms", "50", NULL});
+                                                            "400", "max.block.ms", "1000", NULL});
     int sent = 0;
     while (test_send(p, "t", 0, sent, &log) == KAFKA_OK)
         sent++;

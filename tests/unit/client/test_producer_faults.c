@@ -115,7 +115,7 @@ static void answers_lost_with_their_connection_make_no_duplicates(void **state)
 static void answers_that_do_not_come_make_no_duplicates(void **state)
 {
     struct fault_test t;
-    begin(&t, 1, 1, (const char *[]){"batch.size", "120", "request.timeout.ms", "30", NULL});
+    begin(&t, 1, 1, (const char *[]){"batch.size", "120", "request.timeout.ms", "1000", NULL});
     send_some(&t, 10);
     mock_script(t.m, API_PRODUCE, MOCK_IGNORE, 0, 1);
     mock_script(t.m, API_PRODUCE, MOCK_FINE, 0, 3);
@@ -146,6 +146,25 @@ static void a_leader_that_moves_gets_no_more_than_brokers_remember(void **state)
 {
     leaders_move(5);
     leaders_move(1);
+}
+
+/* Both batches are written, the answers lost; sent again together, the first meets an error and the
+ * second is told as written: its callback comes behind the first one's all the same. */
+static void callbacks_come_in_order_whatever_comes_first(void **state)
+{
+    struct fault_test t;
+    begin(&t, 1, 1, (const char *[]){"batch.size", "1", NULL});
+    send_some(&t, 1);
+    assert_int_equal(kafka_producer_flush(t.p, -1), KAFKA_OK);
+    int seen = mock_seen(t.m, API_PRODUCE);
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, 0, 2);
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, KERR_NOT_ENOUGH_REPLICAS, 1);
+    send_some(&t, 2);
+    mock_await(t.m, API_PRODUCE, seen + 2); /* written, not answered */
+    mock_drop_node(t.m, 0);
+    mock_await(t.m, API_PRODUCE, seen + 4);
+    mock_release(t.m);
+    end_all_written(&t);
 }
 
 static void no_order_of_faults_loses_or_doubles_records(void **state)
@@ -396,6 +415,7 @@ UNIT_MAIN(unit_test(retriable_errors_heal), unit_test(follows_the_leader),
           unit_test(answers_lost_with_their_connection_make_no_duplicates),
           unit_test(answers_that_do_not_come_make_no_duplicates),
           unit_test(a_leader_that_moves_gets_no_more_than_brokers_remember),
+          unit_test(callbacks_come_in_order_whatever_comes_first),
           unit_test(no_order_of_faults_loses_or_doubles_records),
           unit_test(too_large_batches_are_split), unit_test(a_record_that_is_too_large_fails_alone),
           unit_test(a_lost_count_begins_anew), unit_test(a_new_epoch_makes_no_duplicates_elsewhere),
