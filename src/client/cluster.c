@@ -178,13 +178,29 @@ static struct node *least_busy(struct cluster *c, struct list *from)
     return best;
 }
 
+/* None of the brokers that metadata tells of can be reached (or there are none). */
+static bool all_lost(const struct cluster *c)
+{
+    list_each (it, &c->nodes) {
+        const struct node *n = list_entry(it, struct node, link);
+        if (n->failures == 0 || (n->peer && peer_connected(n->peer)))
+            return false;
+    }
+    return true;
+}
+
+/* Where all are lost, bootstrap addresses come first, if they may serve: brokers may have moved. */
+static struct node *any_node(struct cluster *c)
+{
+    bool again = list_empty(&c->nodes) || (c->rebootstrap && all_lost(c));
+    struct node *n = again ? least_busy(c, &c->bootstrap) : NULL;
+    return n ? n : least_busy(c, &c->nodes);
+}
+
 struct node *cluster_node(struct cluster *c, int32_t id)
 {
-    if (id == NODE_ANY) {
-        struct node *n = least_busy(c, &c->nodes);
-        bool again = c->rebootstrap || list_empty(&c->nodes);
-        return n || !again ? n : least_busy(c, &c->bootstrap);
-    }
+    if (id == NODE_ANY)
+        return any_node(c);
     struct node *n = cluster_find_node(c, id == NODE_CONTROLLER ? cluster_controller(c) : id);
     if (!n)
         cluster_refresh(c);
