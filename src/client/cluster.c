@@ -430,8 +430,14 @@ static void read_settings(struct cluster *c)
             client_conf_int(c->conf, c->scope, "socket.connection.setup.timeout.ms"),
         .request_timeout_ms = c->request_timeout_ms,
         .send_buffer = (int)client_conf_int(c->conf, c->scope, "send.buffer.bytes"),
-        .receive_buffer = (int)client_conf_int(c->conf, c->scope, "receive.buffer.bytes"),
     };
+    /* Kafka's default is a limit that costs a large fetch half of its speed: it is what we begin
+     * with at least, and the system may go beyond. A size that was set is kept to. */
+    int receive = (int)client_conf_int(c->conf, c->scope, "receive.buffer.bytes");
+    if (client_conf_is_set(c->conf, "receive.buffer.bytes"))
+        c->peer_options.receive_buffer = receive;
+    else
+        c->peer_options.receive_least = receive;
 }
 
 static void free_nodes(struct list *nodes)

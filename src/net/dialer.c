@@ -115,6 +115,8 @@ static int attempt_begin(struct dialer *d, const struct addrinfo *to)
     if (a->fd < 0)
         goto no_socket;
     sock_tune(a->fd, d->options.send_buffer, d->options.receive_buffer);
+    if (d->options.receive_least > 0)
+        sock_receive_at_least(a->fd, d->options.receive_least);
     if (connect(a->fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS) {
         err = -errno;
         goto fail;

@@ -12,8 +12,9 @@
 struct dialer;
 
 struct dialer_options {
-    int64_t timeout_ms; /* for each address; <= 0 = the system's */
-    int send_buffer, receive_buffer;
+    int64_t timeout_ms;              /* for each address; <= 0 = the system's */
+    int send_buffer, receive_buffer; /* <= 0 = the system's */
+    int receive_least;               /* see sock_receive_at_least; 0 = none */
 };
 
 /* fd: a connected non-blocking socket, now the callee's; or -errno of the last address tried

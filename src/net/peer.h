@@ -30,6 +30,7 @@ struct peer_options {
     int64_t connect_timeout_ms;                   /* for each address of the host; <= 0 = none */
     int64_t request_timeout_ms;      /* default for calls, and for the negotiation; <= 0 = none */
     int send_buffer, receive_buffer; /* <= 0 = the system's */
+    int receive_least;               /* see sock_receive_at_least; 0 = none */
     uint32_t max_response;           /* a longer answer closes the connection; 0 = 1 GiB */
 };
 

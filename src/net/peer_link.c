@@ -106,7 +106,7 @@ static void on_dialed(void *arg, int fd)
 void peer_connect(struct peer *p)
 {
     struct dialer_options o = {p->options.connect_timeout_ms, p->options.send_buffer,
-                               p->options.receive_buffer};
+                               p->options.receive_buffer, p->options.receive_least};
     p->dialer = dialer_start(p->loop, p->ex, p->host, p->port, &o, on_dialed, p);
     if (p->dialer) {
         p->state = PEER_DIALING;

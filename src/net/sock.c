@@ -55,6 +55,14 @@ void sock_tune(int fd, int send_buffer, int receive_buffer)
         set_int(fd, SOL_SOCKET, SO_RCVBUF, receive_buffer);
 }
 
+void sock_receive_at_least(int fd, int bytes)
+{
+    int now = 0; /* twice what was asked for, as Linux counts */
+    socklen_t n = sizeof(now);
+    if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &now, &n) < 0 || now / 2 < bytes)
+        set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+}
+
 int sock_bound_port(int fd)
 {
     struct sockaddr_storage a;

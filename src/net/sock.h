@@ -20,6 +20,9 @@ int sock_resolve(const char *host, struct in6_addr *out);
 
 /* What every connection gets: no delay, keep-alive, buffers (<= 0: the system's). */
 void sock_tune(int fd, int send_buffer, int receive_buffer);
+/* The receive buffer is made that large (as SO_RCVBUF would) if the system would begin with less;
+ * else it stays the system's, which makes it larger where that helps. */
+void sock_receive_at_least(int fd, int bytes);
 /* Binds and listens, non-blocking. host "" or "0.0.0.0": all addresses, IPv6 and IPv4 by one socket
  * where the machine has both. Returns the descriptor, or -errno. @blocks on looking a name up */
 int sock_listen(const char *host, int port, int backlog, int receive_buffer);

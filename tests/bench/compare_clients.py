@@ -13,8 +13,8 @@ import harness
 
 SAME = {"produce": {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "batch.size": "131072"},
         "consume": {"fetch.max.bytes": "52428800", "fetch.min.bytes": "1"}}
-# Socket buffers: librdkafka leaves their size to the system.
-OWN = {("bench_client", "consume"): {"max.partition.fetch.bytes": "1048576", "receive.buffer.bytes": "-1"},
+# Buffers for sending: librdkafka leaves their size to the system.
+OWN = {("bench_client", "consume"): {"max.partition.fetch.bytes": "1048576"},
        ("bench_client", "produce"): {"send.buffer.bytes": "-1"},
        ("bench_rdkafka", "consume"): {"fetch.message.max.bytes": "1048576", "check.crcs": "true"},
        ("bench_rdkafka", "produce"): {"queue.buffering.max.messages": "1000000", "queue.buffering.max.kbytes": "32768"}}

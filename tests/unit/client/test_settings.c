@@ -504,6 +504,11 @@ static void socket_buffers_are_as_set(void **state)
     assert_int_equal(socket_option(mock_port(m, 0), SO_RCVBUF), 2 * 8192); /* as Linux counts */
     assert_int_equal(socket_option(mock_port(m, 0), SO_SNDBUF), 2 * 9000);
     kafka_admin_close(a);
+    a = test_admin(test_conf(m, NULL)); /* Kafka's default or more */
+    assert_int_equal(kafka_admin_describe(a, NULL, 0, -1, &info), KAFKA_OK);
+    kafka_cluster_info_free(info);
+    assert_true(socket_option(mock_port(m, 0), SO_RCVBUF) >= 2 * 65536);
+    kafka_admin_close(a);
     mock_stop(m);
 }
 
