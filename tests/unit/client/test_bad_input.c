@@ -421,8 +421,10 @@ static void what_was_damaged_heals(void **state)
     kafka_log_set_sink(ignore_log, NULL);
     damage_begin(&d);
     kafka_producer_t *p =
-        producer_at(fault_proxy_address(d.proxy), (const char *[]){"delivery.timeout.ms", "60000",
-                                                                   "max.block.ms", "60000", NULL});
+        producer_at(fault_proxy_address(d.proxy),
+                    (const char *[]){"delivery.timeout.ms", "60000", "max.block.ms", "60000",
+                                     /* a damaged answer may name brokers that are nowhere */
+                                     "metadata.recovery.strategy", "rebootstrap", NULL});
     kafka_record_t r = record("t");
     int64_t offset;
     for (unsigned seed = 1; seed <= 5; seed++) {
