@@ -377,6 +377,19 @@ class ConsumerProtocolTest(GroupsBase):
         return self.member(group, group_protocol="consumer", heartbeat_interval_ms=None, session_timeout_ms=None,
                            **settings)
 
+    def test_the_assignor_of_the_broker_is_named(self):
+        for assignor in ("range", "uniform"):
+            t, g = self.new_topic(2, self.topic() + "-" + assignor), self.group() + assignor
+            m = self.modern(g, group_remote_assignor=assignor)
+            m.ask("subscribe " + t, "subscribe NONE")
+            m.wait("assigned .*%s-1" % t)
+            r = self.tool("kafka-consumer-groups", "--describe", "--group", g, "--state")
+            self.assertIn(" %s " % assignor, r.text)
+            self.assertEqual(m.close(), 0)
+        m = self.modern(self.group(), group_remote_assignor="fair")
+        m.ask("subscribe t", "subscribe NONE")
+        m.wait("poll UNSUPPORTED_ASSIGNOR .*")
+
     def test_two_share_and_one_takes_back(self):
         t, g = self.new_topic(4), self.group()
         one = self.modern(g)
