@@ -30,7 +30,7 @@ SKIPPED = 77
 START_DEADLINE = 240  # a virtual machine on a busy machine
 
 # one collector thread and no second compiler: a short life on few cores
-JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+SMALL_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx384m"]
 
 LOGGING = """log4j.rootLogger=%s, err
 log4j.appender.err=org.apache.log4j.ConsoleAppender
@@ -81,16 +81,16 @@ def jars(version=VERSION):
         return f.path
 
 
-def java(version, main_class, heap, level):
+def java(version, main_class, flags, level):
     folder = jars(version)
-    return ["java", *JVM, "-Xmx%dm" % heap, "-Dlog4j.configuration=file:%s/log4j-%s.properties" % (folder, level),
+    return ["java", *flags, "-Dlog4j.configuration=file:%s/log4j-%s.properties" % (folder, level),
             "-cp", os.path.join(folder, "classes") + os.pathsep + os.path.join(folder, "lib", "*"), main_class]
 
 
 def run_tool(name, *args, version=VERSION, input=b"", deadline=90, status=0):
     """Runs one of Apache's tools, or a class of java/: its standard output. It must end with the status."""
     main_class = _TOOLS[name][0 if version == VERSION else 1] if name in _TOOLS else name
-    command = java(version, main_class, 256, "ERROR") + [str(a) for a in args]
+    command = java(version, main_class, SMALL_JVM, "ERROR") + [str(a) for a in args]
     p = subprocess.run(command, input=input.encode() if isinstance(input, str) else input, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, timeout=deadline)
     out, err = p.stdout.decode("utf-8", "replace"), p.stderr.decode("utf-8", "replace")
@@ -104,7 +104,7 @@ class Slot(harness.Broker):
     like what kafkad logs, and says the same at its start and its end."""
 
     def __init__(self, kind, zk, settings, version=VERSION):
-        self.kind, self.zk, self.version, self.heap = kind, zk, version, 384
+        self.kind, self.zk, self.version, self.jvm = kind, zk, version, SMALL_JVM
         super().__init__(overrides=settings, start=False)
         self.fixed_port = int(self.overrides["listeners"].rsplit(":", 1)[1])
 
@@ -114,7 +114,7 @@ class Slot(harness.Broker):
             f.writelines("%s=%s\n" % item for item in sorted(self.overrides.items()))
         if self.kind == "kafkad":
             return [harness.program("kafkad"), path]
-        return java(self.version, "kafka.Kafka", self.heap, "INFO") + [path]
+        return java(self.version, "kafka.Kafka", self.jvm, "INFO") + [path]
 
     def start(self, wait=True):
         super().start(wait=False)

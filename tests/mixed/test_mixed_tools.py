@@ -113,7 +113,7 @@ class Tools(unittest.TestCase):
 
     def test_replica_verification(self):
         """It runs until it is stopped: two reports are waited for."""
-        command = apache.java(apache.VERSION, "org.apache.kafka.tools.ReplicaVerificationTool", 256, "ERROR")
+        command = apache.java(apache.VERSION, "org.apache.kafka.tools.ReplicaVerificationTool", apache.SMALL_JVM, "ERROR")
         p = subprocess.Popen(command + ["--broker-list", self.c.bootstrap, "--topics-include", "t", "--report-interval-ms", "500"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
