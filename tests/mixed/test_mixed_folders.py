@@ -134,6 +134,18 @@ class Folders(unittest.TestCase):
                 until("it has gone", lambda name=name: not self.folders(b, name), 60)
                 del b.overrides["log.segment.delete.delay.ms"]
 
+    def test_a_folder_in_use_is_refused(self):
+        with self.start() as c:
+            b = c.brokers[1]
+            for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
+                c.switch(1, kind)
+                second = apache.Slot(other, c.zk, dict(b.overrides, **{
+                    "listeners": "PLAINTEXT://127.0.0.1:%d" % apache.zookeeper.free_ports(1)[0]}))
+                second.start(wait=False)
+                self.assertNotEqual(second.wait_exit(apache.START_DEADLINE), 0)
+                self.assertTrue(second.has_line(r"(?i)FATAL.*lock|ERROR.*lock|Failed to acquire lock"), second.lines[-10:])
+                second.close()
+
     def test_a_move_between_log_dirs_goes_on(self):
         with self.start() as c:
             b = c.brokers[1]

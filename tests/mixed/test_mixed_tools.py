@@ -37,7 +37,8 @@ class Tools(unittest.TestCase):
         self.assertEqual(len(re.findall("Partition: ", self.run_tool("topics", "--describe", "--topic", "made"))), 4)
         self.run_tool("topics", "--delete", "--topic", "made")
         self.assertEqual([n for n in self.run_tool("topics", "--list").split() if n == "made"], [])
-        self.assertEqual(self.run_tool("topics", "--describe", "--under-replicated-partitions"), "")
+        for sick in ("--under-replicated-partitions", "--under-min-isr-partitions", "--unavailable-partitions"):
+            self.assertEqual(self.run_tool("topics", "--describe", sick), "")
 
     def test_settings(self):
         def described(kind, name):
