@@ -43,6 +43,8 @@ static const struct api_row rows[] = {
     {API_OFFSET_DELETE, 0, 0, 0, handle_offset_delete},
     {API_DESCRIBE_CLIENT_QUOTAS, 0, 1, API_LARGE_ANSWER, handle_describe_client_quotas},
     {API_ALTER_CLIENT_QUOTAS, 0, 1, 0, handle_alter_client_quotas},
+    {API_DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, API_LARGE_ANSWER,
+     handle_describe_user_scram_credentials},
     {API_ALTER_PARTITION, 0, 3, API_CLUSTER_ACTION, handle_alter_partition},
     {API_DESCRIBE_CLUSTER, 0, 1, API_TELLS_CLUSTER, handle_describe_cluster},
     {API_DESCRIBE_PRODUCERS, 0, 0, API_LARGE_ANSWER, handle_describe_producers},

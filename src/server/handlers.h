@@ -42,6 +42,7 @@ void handle_offset_delete(struct request *req);
 void handle_incremental_alter_configs(struct request *req);
 void handle_describe_client_quotas(struct request *req);
 void handle_alter_client_quotas(struct request *req);
+void handle_describe_user_scram_credentials(struct request *req);
 void handle_alter_partition_reassignments(struct request *req);
 void handle_list_partition_reassignments(struct request *req);
 void handle_alter_partition(struct request *req);

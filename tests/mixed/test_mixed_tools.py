@@ -44,7 +44,8 @@ class Tools(unittest.TestCase):
         def described(kind, name):
             return self.run_tool("configs", "--describe", "--entity-type", kind, "--entity-name", name)
         for kind, name, pair in (("topics", "t", "retention.bytes=12345678"), ("brokers", "1", "log.cleaner.threads=2"),
-                                 ("clients", "someone", "producer_byte_rate=1048576")):
+                                 ("clients", "someone", "producer_byte_rate=1048576"),
+                                 ("users", "one", "consumer_byte_rate=1048576")):
             self.run_tool("configs", "--alter", "--entity-type", kind, "--entity-name", name, "--add-config", pair)
             key, value = pair.split("=")
             self.assertRegex(described(kind, name), r"%s=%s(\.0)?\b" % (re.escape(key), value))
