@@ -111,6 +111,14 @@ kafka_cluster_info_t *reassign_describe(struct reassign *r, const char **topics,
     return info;
 }
 
+bool reassign_is_there(const kafka_cluster_info_t *info, int32_t broker)
+{
+    for (size_t i = 0; i < info->nodes_n; i++)
+        if (info->nodes[i].id == broker)
+            return true;
+    return false;
+}
+
 kafka_moving_partitions_t *reassign_moving(struct reassign *r, const struct reassign_plan *plan)
 {
     kafka_moving_partitions_t *moving;

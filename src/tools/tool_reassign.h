@@ -53,6 +53,7 @@ struct reassign_plan reassign_current(struct reassign *r, const struct reassign_
 /* What moves; tps of the plan, or NULL: of all. Free it. */
 kafka_moving_partitions_t *reassign_moving(struct reassign *r, const struct reassign_plan *plan);
 kafka_cluster_info_t *reassign_describe(struct reassign *r, const char **topics, size_t n);
+bool reassign_is_there(const kafka_cluster_info_t *info, int32_t broker);
 /* "Current partition replica assignment", and how to go back. */
 void reassign_print_current(struct reassign *r, const struct reassign_plan *current);
 /* New places for all partitions of `current`, on those of the nodes that are allowed. */

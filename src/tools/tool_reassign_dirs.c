@@ -53,14 +53,6 @@ static enum reassign_dir_state state_of(const struct reassign_dir_move *m,
     return strcmp(f->current, m->dir) == 0 ? DIR_COMPLETED : DIR_NOT_MOVING;
 }
 
-static bool is_there(const kafka_cluster_info_t *info, int32_t broker)
-{
-    for (size_t i = 0; i < info->nodes_n; i++)
-        if (info->nodes[i].id == broker)
-            return true;
-    return false;
-}
-
 struct reassign_dir_found *reassign_look_at_dirs(struct reassign *r,
                                                  const struct reassign_dir_moves *m)
 {
@@ -70,7 +62,7 @@ struct reassign_dir_found *reassign_look_at_dirs(struct reassign *r,
     kafka_cluster_info_t *info = m->n ? reassign_describe(r, NULL, 0) : NULL;
     for (int i = 0; i < brokers.n; i++) {
         kafka_log_dirs_t *dirs;
-        if (!is_there(info, brokers.v[i]))
+        if (!reassign_is_there(info, brokers.v[i]))
             continue;
         kafka_err_t err =
             kafka_admin_describe_log_dirs(r->admin, brokers.v[i], r->timeout_ms, &dirs);
@@ -80,8 +72,8 @@ struct reassign_dir_found *reassign_look_at_dirs(struct reassign *r,
         kafka_log_dirs_free(dirs);
     }
     for (int i = 0; i < m->n; i++)
-        out[i].state =
-            is_there(info, m->v[i].broker) ? state_of(&m->v[i], &out[i]) : DIR_REPLICA_MISSING;
+        out[i].state = reassign_is_there(info, m->v[i].broker) ? state_of(&m->v[i], &out[i])
+                                                               : DIR_REPLICA_MISSING;
     kafka_cluster_info_free(info);
     return out;
 }

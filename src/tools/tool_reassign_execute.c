@@ -62,13 +62,9 @@ static void check_brokers(struct reassign *r, const struct reassign_plan *p)
 {
     kafka_cluster_info_t *info = reassign_describe(r, NULL, 0);
     for (int i = 0; i < p->n; i++)
-        for (int k = 0; k < p->v[i].replicas.n; k++) {
-            bool known = false;
-            for (size_t b = 0; b < info->nodes_n; b++)
-                known |= info->nodes[b].id == p->v[i].replicas.v[k];
-            if (!known)
+        for (int k = 0; k < p->v[i].replicas.n; k++)
+            if (!reassign_is_there(info, p->v[i].replicas.v[k]))
                 reassign_fail(r, "Unknown broker id %d", p->v[i].replicas.v[k]);
-        }
     kafka_cluster_info_free(info);
 }
 

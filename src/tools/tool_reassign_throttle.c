@@ -28,9 +28,11 @@ static void set(struct reassign *r, int type, const char *resource, const kafka_
         reassign_fail_of(r, err, message);
 }
 
+/* A broker changes its settings itself: one that is away has none set. It sends nothing, either. */
 static void set_rates(struct reassign *r, struct id_list brokers, const char *const *keys, size_t n,
                       int64_t rate)
 {
+    kafka_cluster_info_t *info = reassign_describe(r, NULL, 0);
     char id[16], value[32];
     kafka_config_op_t ops[3];
     snprintf(value, sizeof value, "%lld", (long long)rate);
@@ -38,8 +40,12 @@ static void set_rates(struct reassign *r, struct id_list brokers, const char *co
         ops[i] = (kafka_config_op_t){KAFKA_CONFIG_SET, keys[i], value};
     for (int i = 0; i < brokers.n; i++) {
         snprintf(id, sizeof id, "%d", brokers.v[i]);
-        set(r, KAFKA_RESOURCE_BROKER, id, ops, n);
+        if (reassign_is_there(info, brokers.v[i]))
+            set(r, KAFKA_RESOURCE_BROKER, id, ops, n);
+        else
+            tool_log_warning("broker %s is not there: no throttle is set for it", id);
     }
+    kafka_cluster_info_free(info);
 }
 
 void reassign_throttle(struct reassign *r, const struct reassign_moves *m)
@@ -71,14 +77,6 @@ void reassign_throttle_dirs(struct reassign *r, const struct reassign_dir_moves 
 
 /* ---- clearing ---- */
 
-static bool is_there(const kafka_cluster_info_t *info, int32_t id)
-{
-    for (size_t i = 0; i < info->nodes_n; i++)
-        if (info->nodes[i].id == id)
-            return true;
-    return false;
-}
-
 /* All brokers: who took part in moves that were asked for earlier is not known any more. */
 static struct id_list all_brokers(struct reassign *r, const kafka_cluster_info_t *info,
                                   const struct reassign_plan *plan)
@@ -96,8 +94,7 @@ static struct id_list all_brokers(struct reassign *r, const kafka_cluster_info_t
     return all;
 }
 
-/* A broker changes its settings itself: one that is away keeps them, without effect as long as no
- * topic lists replicas. */
+/* One that is away keeps them, without effect as long as no topic lists replicas. */
 static void clear_brokers(struct reassign *r, const kafka_cluster_info_t *info, struct id_list ids)
 {
     char id[16];
@@ -106,7 +103,7 @@ static void clear_brokers(struct reassign *r, const kafka_cluster_info_t *info, 
         ops[i] = (kafka_config_op_t){KAFKA_CONFIG_DELETE, reassign_broker_keys[i], NULL};
     for (int i = 0; i < ids.n; i++) {
         snprintf(id, sizeof id, "%d", ids.v[i]);
-        if (is_there(info, ids.v[i]))
+        if (reassign_is_there(info, ids.v[i]))
             set(r, KAFKA_RESOURCE_BROKER, id, ops, 3);
         else
             tool_log_warning("broker %s is not there: throttles that were set for it stay", id);
