@@ -71,12 +71,50 @@ static void dump_logs(struct broker *b)
     say_info(component, "%d logs move between dirs", log_mover_count(b->mover));
 }
 
+/* What a partition's state means to its users, by what this broker has been told. */
+struct health {
+    int partitions, leaderless,
+        lacking;          /* of the cluster; lacking: ISR smaller than the replicas */
+    int led, led_lacking; /* by this broker */
+};
+
+static void add_topic(struct health *h, const struct topic_info *t, int32_t self)
+{
+    for (int i = 0; i < t->partitions_n; i++) {
+        const struct partition_info *p = &t->partitions[i];
+        if (p->replicas_n == 0)
+            continue; /* a gap in the numbers */
+        bool lacking = p->isr_n < p->replicas_n, led = p->leader == self;
+        h->partitions++;
+        h->leaderless += p->leader < 0;
+        h->lacking += lacking;
+        h->led += led;
+        h->led_lacking += led && lacking;
+    }
+}
+
+static void dump_partitions(struct broker *b, const struct metadata_snapshot *s)
+{
+    struct arena a;
+    struct health h = {0};
+    arena_init(&a, 0);
+    const struct topic_info **topics = metadata_topics(s, &a);
+    for (int i = 0; topics && i < metadata_topics_n(s); i++)
+        add_topic(&h, topics[i], b->id);
+    arena_free(&a);
+    say_info(component,
+             "%d partitions in the cluster: %d without a leader, %d under-replicated; %d are led "
+             "here: %d under-replicated",
+             h.partitions, h.leaderless, h.lacking, h.led, h.led_lacking);
+}
+
 static void dump_cluster(struct broker *b)
 {
     const struct metadata_snapshot *s = metadata_acquire(b->metadata);
     say_info(component, "%d topics are known; controller is %d; broker epoch %" PRId64,
              metadata_topics_n(s), (int)metadata_controller(s),
              broker_registrar_epoch(b->registrar));
+    dump_partitions(b, s);
     metadata_release(s);
 }
 

@@ -3,6 +3,7 @@ are replaced, throttles that are set by hand, a rolling upgrade."""
 import json
 import os
 import shutil
+import signal
 import tempfile
 import unittest
 
@@ -139,6 +140,27 @@ class Operations(unittest.TestCase):
             h.check()
             h.check_copies([1, 2, 4])
 
+    def test_what_a_broker_knows_of_the_cluster(self):
+        """kill -QUIT: partitions without a leader, and those that lack copies."""
+        with Cluster(3, overrides={"auto.leader.rebalance.enable": "false"}) as c:
+            c.create_topic("t", assignment=[[1, 2], [2, 1]])
+            c.create_topic("u", assignment=[[2], [1]])
+            c.wait_isr("t", 2, 2)
+            c.wait_isr("u", 2, 1)
+
+            def told(line):
+                """An answer that says so: brokers hear of changes a moment later."""
+                def asked():
+                    mark = c.broker(1).mark()
+                    os.kill(c.broker(1).pid, signal.SIGQUIT)
+                    return line in c.broker(1).wait_line(r"\[dump\] .*partitions in the cluster", after=mark)
+                until("the broker says: " + line, asked)
+            told("4 partitions in the cluster: 0 without a leader, 0 under-replicated; 2 are led here: 0 under-replicated")
+            c.broker(2).kill()
+            told("4 partitions in the cluster: 1 without a leader, 2 under-replicated; 3 are led here: 2 under-replicated")
+            c.broker(2).start()
+            told("4 partitions in the cluster: 0 without a leader, 0 under-replicated; 3 are led here: 0 under-replicated")
+
     # -- disks
 
     def test_a_disk_is_lost_and_replaced(self):
@@ -161,6 +183,15 @@ class Operations(unittest.TestCase):
                     h.grow(100)
                     c.broker(2).stop()
                     if way == "an empty disk":
+                        open(dead, "w").close()  # still broken at the next start: what was there is not made elsewhere
+                        c.broker(2).start()
+                        kept = [int(name[2:]) for name in self.log_dirs(c, 2)[other][1]]
+                        for p in kept:
+                            c.wait_state("t", p, lambda s: 2 in s["isr"])
+                        self.assertEqual([p for p in range(6) if 2 in c.state("t", p)["isr"]], sorted(kept))
+                        self.assertLess(len(kept), 6)
+                        c.broker(2).stop()
+                        os.unlink(dead)
                         os.makedirs(dead)
                     else:
                         c.broker(2).overrides["log.dirs"] = other
