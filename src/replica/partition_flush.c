@@ -68,15 +68,17 @@ enum kerr partition_flush_now(struct partition *p)
     return e;
 }
 
-/* What is flushed may be committed by that. */
+/* What is flushed may be committed by that, and goes to followers. */
 static void count_flushed(struct partition *p)
 {
-    bool moved = false;
+    bool moved = false, holds_back = false;
     pthread_rwlock_rdlock(&p->lock);
     if (atomic_load(&p->role) == PARTITION_LEADER)
         moved = partition_advance_locked(p);
+    if (p->log)
+        holds_back = log_flush_bound(p->log) != INT64_MAX;
     pthread_rwlock_unlock(&p->lock);
-    if (moved)
+    if (moved || holds_back)
         partition_wake(p);
 }
 

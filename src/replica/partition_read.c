@@ -6,10 +6,22 @@
 #include "base/clock.h"
 #include "replica/partition_private.h"
 
-static int64_t bound_locked(const struct partition *p, int32_t replica_id, enum isolation isolation)
+/* A follower gets no record that could go with the leader's power (flush.messages): the leader,
+ * back in the same epoch, would put another one in its place, and nobody could tell them apart.
+ * What it has already is no reason to answer. */
+static int64_t replica_bound_locked(const struct partition *p, int64_t offset)
+{
+    int64_t end = log_end_offset(p->log), safe = log_flush_bound(p->log);
+    if (safe < offset)
+        safe = offset;
+    return safe < end ? safe : end;
+}
+
+static int64_t bound_locked(const struct partition *p, int32_t replica_id, int64_t offset,
+                            enum isolation isolation)
 {
     if (replica_id >= 0)
-        return log_end_offset(p->log);
+        return replica_bound_locked(p, offset);
     return isolation == READ_COMMITTED ? log_last_stable_offset(p->log)
                                        : log_high_watermark(p->log);
 }
@@ -58,7 +70,7 @@ static struct partition_read nothing_read(void)
 static enum kerr read_slice(struct partition *p, const struct partition_read_args *args,
                             struct arena *a, struct partition_read *out)
 {
-    int64_t bound = bound_locked(p, args->replica_id, args->isolation);
+    int64_t bound = bound_locked(p, args->replica_id, args->offset, args->isolation);
     if (a && args->replica_id < 0 && args->isolation == READ_COMMITTED)
         return (args->now ? log_read_committed_now : log_read_committed)(
             p->log, args->offset, args->max_bytes, bound, args->min_one, args->hard_limit, a,
@@ -94,7 +106,9 @@ enum kerr partition_read(struct partition *p, const struct partition_read_args *
         out->last_stable_offset = log_last_stable_offset(p->log);
         out->high_watermark = log_high_watermark(p->log);
         /* Before the read: what the fetcher could have had. */
-        int64_t end = out->log_end_offset = log_end_offset(p->log);
+        int64_t end =
+            args->replica_id >= 0 ? replica_bound_locked(p, args->offset) : log_end_offset(p->log);
+        out->log_end_offset = end;
         e = check_divergence(p, args, out);
         if (e == KERR_NONE && out->diverging_epoch < 0) {
             e = read_slice(p, args, a, out);
@@ -121,7 +135,7 @@ enum kerr partition_probe(struct partition *p, const struct partition_read_args 
     pthread_rwlock_rdlock(&p->lock);
     enum kerr e = access(p, args);
     if (e == KERR_NONE) {
-        *bound = bound_locked(p, args->replica_id, args->isolation);
+        *bound = bound_locked(p, args->replica_id, args->offset, args->isolation);
         e = check_divergence(p, args, &found);
         *diverges = found.diverging_epoch >= 0;
     }
@@ -145,7 +159,7 @@ static enum kerr take_view(struct partition *p, int32_t replica_id, enum isolati
     enum kerr e = partition_access_locked(p, current_leader_epoch, replica_id != -2);
     if (e == KERR_NONE) {
         v->log = log_ref(p->log);
-        v->bound = replica_id == -1 ? bound_locked(p, -1, isolation) : log_end_offset(p->log);
+        v->bound = replica_id == -1 ? bound_locked(p, -1, -1, isolation) : log_end_offset(p->log);
         v->leader_epoch = atomic_load(&p->leader_epoch);
         v->behind_epoch = replica_id == -1 && p->epoch_start > log_high_watermark(p->log);
     }

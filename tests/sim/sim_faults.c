@@ -23,11 +23,13 @@ enum kind {
     RESET,     /* connections of a host */
     WEATHER,   /* delays, losses */
     SLOW_DISK,
+    DIR_FAILS, /* EIO for a log dir, until the broker starts again */
     KINDS
 };
-static const char *const names[KINDS] = {
-    "kill",    "kill-writing", "power",   "stop",      "pause", "cut-pair", "cut-one-way",
-    "cut-off", "cut-zk",       "zk-drop", "zk-expire", "reset", "weather",  "slow-disk"};
+static const char *const names[KINDS] = {"kill",    "kill-writing", "power",       "stop",
+                                         "pause",   "cut-pair",     "cut-one-way", "cut-off",
+                                         "cut-zk",  "zk-drop",      "zk-expire",   "reset",
+                                         "weather", "slow-disk",    "dir-fails"};
 
 static struct {
     bool on[KINDS];
@@ -256,6 +258,11 @@ static bool happen(enum kind kind)
         sim_fs_slow(h->fs, sim_between(1, 300) * SIM_MS);
         sim_after(sim_between(1000, 15000) * SIM_MS, NULL, quick_disk, h);
         break;
+    case DIR_FAILS:
+        if (!may_go(h) || sim_fs_broken(h->fs))
+            return false;
+        sim_fs_break(h->fs, sim_cluster.dirs == 2 && sim_chance(0.5) ? "/data1" : "/data0");
+        break;
     case KINDS:
         return false;
     }
@@ -298,6 +305,8 @@ void sim_faults_end(void)
             sim_fs_slow(sim_host(i)->fs, 0);
         if (sim_host(i)->fs)
             sim_fs_die_at(sim_host(i)->fs, 0, NULL);
+        if (sim_host(i)->fs && sim_host(i)->up && sim_fs_broken(sim_host(i)->fs))
+            sim_broker_kill(sim_host(i), CRASH_PROCESS); /* only a start tries the dir again */
     }
     fair_weather(NULL);
 }

@@ -673,10 +673,14 @@ static void unhealed(struct model *m, const struct partition_node *s, int32_t ve
     struct arena a;
     struct topic_node t;
     arena_init(&a, 0);
-    if (znode_topic_decode(sim_zk_get(path, NULL), &a, &t) == 0 && m->partition < t.partitions_n &&
-        t.partitions[m->partition].replicas.n != s->isr.n)
-        snprintf(M.why, sizeof(M.why), "%s-%d has %d of %d replicas in its ISR", m->topic,
-                 m->partition, s->isr.n, t.partitions[m->partition].replicas.n);
+    if (znode_topic_decode(sim_zk_get(path, NULL), &a, &t) == 0 && m->partition < t.partitions_n) {
+        const struct partition_assignment *p = &t.partitions[m->partition];
+        if (p->replicas.n != s->isr.n)
+            snprintf(M.why, sizeof(M.why), "%s-%d has %d of %d replicas in its ISR", m->topic,
+                     m->partition, s->isr.n, p->replicas.n);
+        else if (p->adding.n || p->removing.n)
+            snprintf(M.why, sizeof(M.why), "%s-%d is still being moved", m->topic, m->partition);
+    }
     arena_free(&a);
     bool found = false;
     struct broker *b = sim_broker(sim_host(s->leader));
@@ -703,6 +707,9 @@ const char *sim_model_unhealed(void)
     }
     if (!*M.why && !tree_find(sim_zk_tree(), "/controller"))
         snprintf(M.why, sizeof(M.why), "there is no controller");
+    const struct tree_node *deletions = tree_find(sim_zk_tree(), "/admin/delete_topics");
+    if (!*M.why && deletions && !list_empty(&deletions->ages))
+        snprintf(M.why, sizeof(M.why), "a topic is still being deleted");
     if (!*M.why)
         each_topic(unhealed);
     return *M.why ? M.why : NULL;

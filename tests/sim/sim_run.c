@@ -14,6 +14,10 @@ enum { HEAL_S = 180 };
 static struct sim_work work_of_seed(void)
 {
     struct sim_work w = {.topics = 3, .partitions = 3};
+    w.admin = sim_chance(0.6);
+    w.deletes = !sim_cluster.ibp && sim_chance(0.6);
+    w.groups = sim_chance(0.6);
+    w.unclean = sim_chance(0.2);
     return w;
 }
 
@@ -28,6 +32,8 @@ static void set_up(const struct sim_run *r)
     sim_cluster.flush_each = sim_chance(0.4);
     sim_cluster.min_insync = sim_chance(0.5) ? "1" : "2";
     sim_cluster.preferred = sim_chance(0.5);
+    if (sim_chance(0.2))
+        sim_cluster.ibp = sim_chance(0.5) ? "2.3" : "2.6";
 }
 
 static void run_until(int64_t end)
@@ -76,7 +82,8 @@ struct sim_summary sim_run(const struct sim_run *r)
     s.seconds = (sim_now() - began) / SIM_S;
     s.work = sim_work_counts();
     s.brokers = sim_cluster.brokers;
-    snprintf(s.what, sizeof(s.what), "%d dirs%s, min.insync %s; %s", sim_cluster.dirs,
+    snprintf(s.what, sizeof(s.what), "level %s, %d dirs%s, min.insync %s; %s",
+             sim_cluster.ibp ? sim_cluster.ibp : "3.9", sim_cluster.dirs,
              sim_cluster.flush_each ? ", flushed" : "", sim_cluster.min_insync, sim_faults_text());
     return s;
 }

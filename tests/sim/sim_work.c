@@ -387,6 +387,11 @@ void sim_work_begin(const struct sim_work *w)
     }
     for (int i = 0; i < 2; i++)
         begin("consumer", consume, (void *)(intptr_t)i);
+    work.may_delete = w->deletes;
+    if (w->admin)
+        begin("admin", work_administer, NULL);
+    for (int i = 0; w->groups && i < 2; i++)
+        begin("group", work_commit, (void *)(intptr_t)i);
 }
 
 void sim_work_end(void)

@@ -7,7 +7,8 @@
 
 struct sim_work {
     int topics, partitions;
-    bool admin;   /* topics come, go and grow; replicas move; leaders are elected */
+    bool admin;   /* topics grow; replicas move; leaders are elected */
+    bool deletes; /* topics go and come */
     bool groups;  /* commits */
     bool unclean; /* one topic elects uncleanly */
 };

@@ -18,7 +18,7 @@ struct work {
     struct topic topics[TOPICS_MAX];
     int topics_n;
     int64_t produce_ms;
-    bool ending;
+    bool ending, may_delete;
     int running;
     struct sim_work_counts counts;
     int64_t ids[IDS_MAX];
@@ -29,6 +29,9 @@ extern struct work work;
 struct topic *work_topic(void); /* any */
 void work_pause(void);
 bool work_is_retriable(int code);
+/* Fibers: arg is nothing, or the group's number. */
+void *work_administer(void *arg);
+void *work_commit(void *arg);
 /* The error that the answer names. */
 int work_create_topic(struct client *c, struct topic *t, int broker);
 

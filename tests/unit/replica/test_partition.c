@@ -600,6 +600,29 @@ static void records_count_once_they_are_flushed(void **state)
     bench_close(&b);
 }
 
+static void followers_get_what_is_flushed(void **state)
+{
+    struct bench b;
+    struct partition_read read;
+    bench_open(&b);
+    b.config.flush_messages = 1;
+    struct partition *p = bench_leader(&b, NUMBERS(1, 2));
+    assert_int_equal(bench_append(&b, p, 3, -1, NULL), KERR_NONE);
+    assert_int_equal(bench_fetch(&b, p, 2, 0, &read), KERR_NONE);
+    assert_int_equal(read.slice.len, 0);
+    assert_int_equal(read.log_end_offset, 0);
+    assert_int_equal(bench_fetch(&b, p, 2, 2, &read), KERR_NONE); /* it has two, from before */
+    assert_int_equal(read.slice.len, 0);
+    assert_int_equal(read.log_end_offset, 2);
+    partition_flush_soon(p, b.workers);
+    sim_executor_drain(b.sim);
+    assert_int_equal(bench_fetch(&b, p, 2, 0, &read), KERR_NONE);
+    assert_true(read.slice.len > 0);
+    assert_int_equal(read.log_end_offset, 3);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* A leader that begins with records which are not flushed does it by itself. */
 static void a_new_leader_flushes_what_it_found(void **state)
 {
@@ -743,7 +766,7 @@ UNIT_MAIN(unit_test(leader_alone_commits_at_once), unit_test(epochs_of_requests_
           unit_test(latest_waits_for_the_high_watermark_of_the_epoch),
           unit_test(waiters_are_woken_by_whatever_moves), unit_test(flushes_are_gathered),
           unit_test(records_count_once_they_are_flushed),
-          unit_test(a_new_leader_flushes_what_it_found),
+          unit_test(a_new_leader_flushes_what_it_found), unit_test(followers_get_what_is_flushed),
           unit_test(a_flush_above_the_end_of_the_log_ends),
           unit_test(a_busy_partition_lets_others_flush),
           unit_test(failed_flush_tells_all_and_takes_the_dir_offline))

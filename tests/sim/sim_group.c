@@ -1,0 +1,148 @@
+/* sim_group.c - a group's offsets: commits that rise, each tried until it is answered, and reads in
+ * between. What was acknowledged is never lost and never goes back: a read finds at least the last
+ * that was acknowledged, and nothing that was never sent. */
+#include <stdio.h>
+
+#include "coordinator/key_partition.h"
+#include "protocol/msg/find_coordinator.h"
+#include "protocol/msg/offset_commit.h"
+#include "protocol/msg/offset_fetch.h"
+#include "sim_broker.h"
+#include "sim_model.h"
+#include "sim_work_private.h"
+
+enum { OFFSETS_PARTITIONS = 2 };
+
+struct committer {
+    struct client *c;
+    char group[16];
+    int coordinator; /* -1 unknown */
+    int64_t sent, acked;
+};
+
+static bool find(struct committer *g)
+{
+    struct find_coordinator_request req;
+    const void *answer;
+    struct arena a;
+    find_coordinator_request_init(&req);
+    req.key = str_of(g->group);
+    arena_init(&a, 0);
+    g->coordinator = -1;
+    if (client_call(g->c, client_any_broker(), API_FIND_COORDINATOR, 3, &req, &a, &answer) == 0) {
+        const struct find_coordinator_response *r = answer;
+        if (r->error_code == 0)
+            g->coordinator = r->node_id;
+    }
+    arena_free(&a);
+    return g->coordinator > 0;
+}
+
+static int commit(struct committer *g, int64_t offset)
+{
+    struct offset_commit_request req;
+    struct offset_commit_request_topic t;
+    struct offset_commit_request_partition p;
+    const void *answer;
+    struct arena a;
+    offset_commit_request_init(&req);
+    offset_commit_request_topic_init(&t);
+    offset_commit_request_partition_init(&p);
+    req.group_id = str_of(g->group);
+    t.name = str_of(work.topics[0].name);
+    p.committed_offset = offset;
+    t.partitions.v = &p;
+    t.partitions.n = 1;
+    req.topics.v = &t;
+    req.topics.n = 1;
+    arena_init(&a, 0);
+    int rc = client_call(g->c, g->coordinator, API_OFFSET_COMMIT, 8, &req, &a, &answer);
+    const struct offset_commit_response *r = answer;
+    int code = rc == 0 ? r->topics.v[0].partitions.v[0].error_code : -1;
+    arena_free(&a);
+    return code;
+}
+
+/* -2: not answered. */
+static int64_t read_back(struct committer *g)
+{
+    struct offset_fetch_request req;
+    struct offset_fetch_request_topic t;
+    int32_t zero = 0;
+    const void *answer;
+    struct arena a;
+    int64_t found = -2;
+    offset_fetch_request_init(&req);
+    offset_fetch_request_topic_init(&t);
+    req.group_id = str_of(g->group);
+    t.name = str_of(work.topics[0].name);
+    t.partition_indexes.v = &zero;
+    t.partition_indexes.n = 1;
+    req.topics.v = &t;
+    req.topics.n = 1;
+    arena_init(&a, 0);
+    if (client_call(g->c, g->coordinator, API_OFFSET_FETCH, 7, &req, &a, &answer) == 0) {
+        const struct offset_fetch_response *r = answer;
+        if (r->error_code == 0 && r->topics.n == 1 &&
+            r->topics.v[0].partitions.v[0].error_code == 0)
+            found = r->topics.v[0].partitions.v[0].committed_offset;
+    }
+    arena_free(&a);
+    return found;
+}
+
+/* One that was deposed and does not know it yet may answer with what was committed before. */
+static int32_t leads(const struct committer *g)
+{
+    int32_t partition = key_partition(str_of(g->group), OFFSETS_PARTITIONS);
+    return g->coordinator > 0 ? sim_model_leads("__consumer_offsets", partition, g->coordinator)
+                              : -1;
+}
+
+static void check(struct committer *g)
+{
+    int32_t epoch = leads(g);
+    int64_t found = read_back(g);
+    if (found == -2) {
+        g->coordinator = -1;
+        return;
+    }
+    if (epoch >= 0 && leads(g) == epoch && (found < g->acked || found > g->sent))
+        sim_violation("G1: group %s has offset %lld, acknowledged was %lld (sent up to %lld)",
+                      g->group, (long long)found, (long long)g->acked, (long long)g->sent);
+}
+
+static void commit_next(struct committer *g)
+{
+    g->sent++;
+    while (g->acked != g->sent) {
+        int code = g->coordinator > 0 || find(g) ? commit(g, g->sent) : -1;
+        if (code == KERR_NONE) {
+            g->acked = g->sent;
+            work.counts.commits++;
+            return;
+        }
+        if (code >= 0 && !work_is_retriable(code))
+            sim_violation("G1: a commit of group %s gets %s", g->group, kerr_name((enum kerr)code));
+        g->coordinator = -1;
+        work_pause();
+    }
+}
+
+void *work_commit(void *arg)
+{
+    struct committer g = {.acked = -1, .sent = -1, .coordinator = -1};
+    snprintf(g.group, sizeof(g.group), "g%d", (int)(intptr_t)arg);
+    g.c = client_new(g.group);
+    while (!work.ending) {
+        fiber_sleep(sim_between(10, 800) * SIM_MS);
+        if (!work.topics[0].there)
+            continue;
+        if (g.acked >= 0 && sim_chance(0.4) && g.coordinator > 0)
+            check(&g);
+        else
+            commit_next(&g);
+    }
+    work.running--;
+    return NULL;
+}
