@@ -23,6 +23,7 @@ static const char usage[] =
     "  --steps M       work and faults for M steps instead of --seconds\n"
     "  --seconds S     simulated seconds of work and faults (120)\n"
     "  --verbose       log lines of the brokers, and what the simulator does\n"
+    "  --requests      the same, and what hosts ask each other\n"
     "  --fresh S       new seeds for S seconds of real time\n"
     "  --first N       of the new seeds; else taken from the clock\n"
     "  --count N       no more than so many new seeds\n"
@@ -134,19 +135,26 @@ static int report(const struct totals *t, double began)
 
 int main(int argc, char **argv)
 {
-    enum { SEED = 1, STEPS, SECONDS, VERBOSE, FRESH, FIRST, COUNT, FROM_FILE, TWICE, HELP };
+    enum {
+        SEED = 1,
+        STEPS,
+        SECONDS,
+        VERBOSE,
+        FRESH,
+        FIRST,
+        COUNT,
+        FROM_FILE,
+        TWICE,
+        REQUESTS,
+        HELP
+    };
     static const struct option options[] = {
-        {"seed", required_argument, 0, SEED},
-        {"steps", required_argument, 0, STEPS},
-        {"seconds", required_argument, 0, SECONDS},
-        {"verbose", no_argument, 0, VERBOSE},
-        {"fresh", required_argument, 0, FRESH},
-        {"first", required_argument, 0, FIRST},
-        {"count", required_argument, 0, COUNT},
-        {"file", required_argument, 0, FROM_FILE},
-        {"twice", no_argument, 0, TWICE},
-        {"help", no_argument, 0, HELP},
-        {0},
+        {"seed", required_argument, 0, SEED},       {"steps", required_argument, 0, STEPS},
+        {"seconds", required_argument, 0, SECONDS}, {"verbose", no_argument, 0, VERBOSE},
+        {"fresh", required_argument, 0, FRESH},     {"first", required_argument, 0, FIRST},
+        {"count", required_argument, 0, COUNT},     {"file", required_argument, 0, FROM_FILE},
+        {"twice", no_argument, 0, TWICE},           {"help", no_argument, 0, HELP},
+        {"requests", no_argument, 0, REQUESTS},     {0},
     };
     struct sim_run r = {.seed = 1, .seconds = 120};
     double began = real_seconds(), fresh = 0;
@@ -168,6 +176,9 @@ int main(int argc, char **argv)
             break;
         case VERBOSE:
             r.verbose = true;
+            break;
+        case REQUESTS:
+            r.verbose = r.requests = true;
             break;
         case FRESH:
             fresh = strtod(optarg, NULL);

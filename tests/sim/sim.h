@@ -91,6 +91,7 @@ void sim_host_pause(struct sim_host *h, bool paused);
 struct sim_options {
     uint64_t seed;
     bool verbose;       /* the brokers' log lines go to standard error */
+    bool requests;      /* and what hosts ask each other */
     void (*look)(void); /* after each step */
 };
 void sim_init(const struct sim_options *o);
@@ -98,6 +99,7 @@ void sim_init(const struct sim_options *o);
 void sim_set_preempt(double p);
 bool sim_step(void); /* false: nothing will ever happen again */
 bool sim_verbose(void);
+bool sim_shows_requests(void);
 
 /* Something that must not be: says so with seed and step, and ends the process (status 1). */
 void sim_violation(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -129,6 +129,18 @@ static void send_now(struct peer_request *q)
     q->bytes = NULL;
 }
 
+static void show(const char *from, const char *to, const struct msg_desc *d, int version,
+                 const void *message)
+{
+    struct buf text = BUF_INIT;
+    if (!sim_shows_requests())
+        return;
+    msg_print(d, version, message, &text);
+    sim_say("%s to %s: %s v%d %.*s", from, to, d->name, version, (int)text.len,
+            (const char *)text.p);
+    buf_free(&text);
+}
+
 static void take_answer(struct peer *p, uint8_t *bytes, size_t n)
 {
     if (list_empty(&p->requests))
@@ -148,6 +160,7 @@ static void take_answer(struct peer *p, uint8_t *bytes, size_t n)
     if (rc || reader_left(&r))
         sim_violation("an answer of %s to %s version %d does not decode", p->target, q->api->name,
                       q->version);
+    show(p->target, p->host->name, q->api->response, q->version, response);
     finish(q, 0, response);
     arena_free(&a);
 }
@@ -250,6 +263,7 @@ static void encode(struct peer *p, struct peer_request *q, const void *request)
                                .api_version = (int16_t)q->version,
                                .correlation_id = q->correlation,
                                .client_id = str_of(p->client_id)};
+    show(p->host->name, p->target, q->api->request, q->version, request);
     request_header_encode(&w, &h);
     msg_encode(q->api->request, q->version, &w, request);
     if (w.buf.failed || w.splices_n || w.unsupported)

@@ -23,7 +23,8 @@ static struct sim_work work_of_seed(void)
 
 static void set_up(const struct sim_run *r)
 {
-    struct sim_options o = {.seed = r->seed, .verbose = r->verbose, .look = sim_model_look};
+    struct sim_options o = {
+        .seed = r->seed, .verbose = r->verbose, .requests = r->requests, .look = sim_model_look};
     sim_init(&o);
     sim_zk_init();
     sim_set_preempt(sim_chance(0.5) ? 0.002 : sim_chance(0.5) ? 0.03 : 0);

@@ -9,7 +9,7 @@ struct sim_run {
     uint64_t seed;
     uint64_t steps;  /* of work and faults; 0: by time */
     int64_t seconds; /* simulated */
-    bool verbose;
+    bool verbose, requests;
 };
 
 struct sim_summary {

@@ -140,6 +140,11 @@ int64_t sim_now(void)
     return W.now;
 }
 
+bool sim_shows_requests(void)
+{
+    return W.o.requests;
+}
+
 bool sim_verbose(void)
 {
     return W.o.verbose;
