@@ -60,7 +60,7 @@ enum isolation { READ_UNCOMMITTED = 0, READ_COMMITTED = 1 };
 struct partition_read {
     struct log_slice slice;
     int64_t high_watermark, last_stable_offset, log_start_offset;
-    int64_t log_end_offset; /* for a replica: the end of what it may have */
+    int64_t log_end_offset;  /* for a replica: the end of what it may have */
     int32_t diverging_epoch; /* -1 = none */
     int64_t diverging_end_offset;
     struct aborted_txn *aborted; /* READ_COMMITTED, in the arena */
