@@ -253,6 +253,7 @@ static void look_at_stop_replica(struct control_request *q, const void *response
     if (!j)
         return;
     j->broker = q->broker;
+    j->answer.broker_epoch = request->broker_epoch;
     j->answer.parts = arena_array(&j->inputs, struct stop_answer_part, (size_t)n);
     if (index_errors(r, &j->inputs, &errors) && j->answer.parts)
         list_deletions(j, request, r, &errors);

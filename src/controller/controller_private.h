@@ -93,6 +93,7 @@ struct stop_answer {
         int16_t error;
     } * parts;
     int parts_n;
+    int64_t broker_epoch; /* that was asked */
 };
 
 struct job {
