@@ -9,7 +9,9 @@
  * first_uncleanable  the least of: last stable offset (records above may still be undone), base of
  *                    the active segment (it is written to), base of the first dirty segment with a
  *                    record younger than min.compaction.lag.ms.
- * overdue            the oldest dirty segment began longer ago than max.compaction.lag.ms. */
+ * overdue            the oldest dirty segment began longer ago than max.compaction.lag.ms.
+ *
+ * THREADS    any: no state. */
 #ifndef LOG_CLEANER_CHOOSE_H
 #define LOG_CLEANER_CHOOSE_H
 

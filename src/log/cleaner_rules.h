@@ -8,7 +8,8 @@
  * PRODUCERS   the batch with the last data of an active producer leaves at least its head, which
  *             carries the sequence; a producer known by a marker only keeps that one.
  * OLD FORMATS (magic 0, 1) have no place for a horizon: their tombstones go by the age of the file.
- */
+ *
+ * THREADS     any: no state but what the caller hands in. */
 #ifndef LOG_CLEANER_RULES_H
 #define LOG_CLEANER_RULES_H
 

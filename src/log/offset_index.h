@@ -3,7 +3,8 @@
  * FORMAT      8 bytes an entry: int32 offset relative to the segment's base, int32 position. The
  *             append that begins at `position` ends with `offset`.
  * INVARIANTS  offsets and positions strictly increase; a position is the start of a batch and
- *             never 0, since the first bytes of a file get no entry. */
+ *             never 0, since the first bytes of a file get no entry.
+ * THREADS     any; a view belongs to one (index_file.h). */
 #ifndef LOG_OFFSET_INDEX_H
 #define LOG_OFFSET_INDEX_H
 

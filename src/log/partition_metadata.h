@@ -3,7 +3,9 @@
  *   version: 0
  *   topic_id: ABEiM0RVZneImaq7zN3u_w       no newline behind it
  *
- * It must be on disk before the first record of the partition. */
+ * It must be on disk before the first record of the partition.
+ *
+ * THREADS    whoever makes or loads the partition's folder, alone. */
 #ifndef LOG_PARTITION_METADATA_H
 #define LOG_PARTITION_METADATA_H
 

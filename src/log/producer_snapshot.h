@@ -1,7 +1,8 @@
 /* producer_snapshot.h - <offset>.snapshot: the producers' state as of all records below an offset.
  * The bytes are described in producer_state.h.
  *
- * CRASH  written under its final name; a torn one fails its CRC and the one before it is used. */
+ * CRASH  written under its final name; a torn one fails its CRC and the one before it is used.
+ * THREADS  whoever has the state: under the log's mutex, or while nobody else sees the log. */
 #ifndef LOG_PRODUCER_SNAPSHOT_H
 #define LOG_PRODUCER_SNAPSHOT_H
 

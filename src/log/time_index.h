@@ -4,7 +4,8 @@
  *             record up to `offset` has a timestamp above `timestamp`; offset is the last one of
  *             the batch that held the maximum when the entry was made.
  * INVARIANTS  timestamps strictly increase, offsets never decrease. The last entry of a segment
- *             that is no longer active holds its maximum. */
+ *             that is no longer active holds its maximum.
+ * THREADS     any; a view belongs to one (index_file.h). */
 #ifndef LOG_TIME_INDEX_H
 #define LOG_TIME_INDEX_H
 

@@ -1,4 +1,6 @@
-/* config_private.h - the parts of config_load, one file each. For config*.c only. */
+/* config_private.h - the parts of config_load, one file each. For config*.c only.
+ *
+ * THREADS    the one that loads; nobody else sees the config yet. */
 #ifndef SERVER_CONFIG_PRIVATE_H
 #define SERVER_CONFIG_PRIVATE_H
 

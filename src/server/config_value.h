@@ -39,4 +39,7 @@ const char *config_format_problem(const char *value);
  * when no release of Kafka is called so. */
 bool config_level_parse(const char *text, int *major, int *minor, int *iv);
 
+/* Why a setting without effect has none; NULL: nobody has said so. Static. */
+const char *config_idle_reason(const char *name);
+
 #endif

@@ -2,7 +2,9 @@
  *
  * A handler is called on the connection's reactor with the decoded body and answers exactly once
  * (request.h), at once or later. While it waits it may set req->net->aborted and req->net->user:
- * both are the handler's. The connection's user pointer is Produce's (produce_order.c). */
+ * both are the handler's. The connection's user pointer is Produce's (produce_order.c).
+ *
+ * OWNERSHIP  the request is the handler's until it has answered. */
 #ifndef SERVER_HANDLERS_H
 #define SERVER_HANDLERS_H
 

@@ -1,5 +1,7 @@
 /* metadata_answer.h - what Metadata and DescribeCluster both show: brokers as seen from a listener,
- * and the operations that are allowed. */
+ * and the operations that are allowed.
+ *
+ * THREADS    the request's reactor, between metadata_acquire and _release of the snapshot. */
 #ifndef SERVER_METADATA_ANSWER_H
 #define SERVER_METADATA_ANSWER_H
 

@@ -251,7 +251,7 @@ static void who_brings_too_many_is_told(void **state)
     struct workers *w;
     struct told crowd = {0};
     sem_t at, go;
-    struct gate gates[6];
+    struct gate gates[6], later[6];
     sem_init(&at, 0, 0);
     sem_init(&go, 0, 0);
     assert_int_equal(workers_start("worker", 1, &w), 0);
@@ -272,8 +272,8 @@ static void who_brings_too_many_is_told(void **state)
     sem_post(&go);
     workers_watch(w, 0, NULL, NULL); /* nobody is told any more */
     for (int i = 0; i < 6; i++) {
-        gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
-        workers_submit(w, &gates[i].job);
+        later[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+        workers_submit(w, &later[i].job);
         sem_post(&go);
     }
     workers_stop(w);

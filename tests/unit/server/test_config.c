@@ -513,6 +513,19 @@ static void the_sample_file_has_no_surprises(void **state)
     config_free(c);
 }
 
+static void what_has_no_effect_has_a_reason(void **state)
+{
+    int n;
+    const struct config_row *rows = config_rows(&n);
+    for (int i = 0; i < n; i++)
+        if (!rows[i].has_effect && !config_idle_reason(rows[i].name))
+            fail_msg("%s: config_docs.c has no reason", rows[i].name);
+    const struct topic_config_row *topics = topic_config_rows(&n);
+    for (int i = 0; i < n; i++)
+        if (!topics[i].has_effect && !config_idle_reason(topics[i].name))
+            fail_msg("%s: config_docs.c has no reason", topics[i].name);
+}
+
 static void the_page_is_what_the_table_prints(void **state)
 {
     struct buf b = BUF_INIT;
@@ -538,6 +551,7 @@ UNIT_MAIN(unit_test(internal_topics_of_a_lonely_broker),
           unit_test(ms_wins_over_minutes_over_hours), unit_test(log_dirs_win_over_log_dir),
           unit_test(levels_are_releases_with_or_without_steps),
           unit_test(settings_that_contradict_are_refused), unit_test(unknown_keys_warn),
+          unit_test(what_has_no_effect_has_a_reason),
           unit_test(a_misspelt_key_is_told_the_nearest_one), unit_test(every_bad_value_is_told),
           unit_test(more_bad_values_than_room), unit_test(a_kraft_file_is_told_what_it_is),
           unit_test(secrets_stay_out_of_messages), unit_test(topic_values_are_checked),
