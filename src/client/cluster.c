@@ -101,8 +101,9 @@ const char *node_address(struct node *n)
 
 unsigned cluster_random(struct cluster *c)
 {
-    c->random = c->random * 1103515245u + 12345u;
-    return c->random >> 8;
+    unsigned next = atomic_load_explicit(&c->random, memory_order_relaxed) * 1103515245u + 12345u;
+    atomic_store_explicit(&c->random, next, memory_order_relaxed);
+    return next >> 8;
 }
 
 static int64_t backoff(struct cluster *c, int64_t first, int64_t max, int attempts)

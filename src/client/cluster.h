@@ -106,7 +106,7 @@ void node_recycle_response(struct node *n, struct peer_response *r);
 const char *cluster_why(struct cluster *c, char *out, size_t n);
 /* Client error of a peer status (-errno). */
 kafka_err_t client_err_of_status(int status);
-/* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. */
+/* retry.backoff.ms doubled per attempt up to retry.backoff.max.ms, with jitter. @thread any */
 int64_t cluster_backoff_ms(const struct cluster *c, int attempts);
 int64_t cluster_request_timeout(const struct cluster *c);
 

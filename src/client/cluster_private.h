@@ -3,6 +3,7 @@
 #define CLIENT_CLUSTER_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/hmap.h"
 #include "base/uv_executor.h"
@@ -65,7 +66,7 @@ struct cluster {
     bool closing;
     void (*on_metadata)(void *arg);
     void *on_metadata_arg;
-    unsigned random;
+    atomic_uint random; /* of backoffs, also on the user's threads: two may get the same */
 
     /* Protected by lock; `changed` is signalled at each metadata update. */
     pthread_mutex_t lock;
