@@ -153,6 +153,21 @@ static void joins_reads_commits_and_leaves(void **state)
     mock_stop(t.m);
 }
 
+/* Their backoff is reckoned on the user's thread while the background asks for metadata: for tsan.
+ */
+static void automatic_commits_that_fail_are_tried_again(void **state)
+{
+    struct member_test t;
+    begin(&t, 1,
+          (const char *[]){"auto.commit.interval.ms", "10", "metadata.max.age.ms", "2", NULL});
+    append(t.m, 0, 5);
+    read_records(&t, 0, 5);
+    mock_script(t.m, API_OFFSET_COMMIT, MOCK_ERROR, KERR_COORDINATOR_LOAD_IN_PROGRESS, 5);
+    for (int64_t until = deadline(); mock_committed(t.m, "t", 0) != 5; poll_once(&t))
+        assert_false(is_over(until));
+    end(&t);
+}
+
 static void begins_at_what_is_committed(void **state)
 {
     struct member_test t;
@@ -480,7 +495,9 @@ static void closing_does_not_wait_for_the_others(void **state)
     mock_stop(t.m);
 }
 
-UNIT_MAIN(unit_test(joins_reads_commits_and_leaves), unit_test(begins_at_what_is_committed),
+UNIT_MAIN(unit_test(joins_reads_commits_and_leaves),
+          unit_test(automatic_commits_that_fail_are_tried_again),
+          unit_test(begins_at_what_is_committed),
           unit_test(what_heals_on_the_way_in_is_tried_again),
           unit_test(lost_connections_on_the_way_in_are_made_again),
           unit_test(what_does_not_heal_is_told_by_poll),
