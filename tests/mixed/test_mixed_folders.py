@@ -117,60 +117,61 @@ class Folders(unittest.TestCase):
         return sorted(os.path.join(d, n) for d in dirs_of(b) for n in os.listdir(d)
                       if n.startswith(start) and n.endswith(end) and os.path.isdir(os.path.join(d, n)))
 
-    def test_folders_that_were_to_go(self):
+    def test_what_is_under_way_goes_on(self):
+        """Deletions and moves between log dirs; and a folder that one kind has open is refused to the other."""
         with self.start() as c:
             b = c.brokers[1]
             for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
                 c.switch(1, kind)
-                name = "goes-" + kind
-                c.create_topic(name, replication=1, configs={"file.delete.delay.ms": 3600000})
-                with c.conn() as k:
-                    kwire.produce_one(k, name, 0, kwire.simple_batch(b"x"))
-                    k.call("DeleteTopics", 5, topic_names=[name], timeout_ms=30000)
-                until("it is to go", lambda name=name: self.folders(b, name, "-delete"))
+                gone, moved = "goes-" + kind, "moves-" + kind
+                self.begin_delete(c, gone)
+                there = self.begin_move(c, moved)
+                before = self.facts(c)
+                self.refused(c, other)
                 b.stop()
+                self.assertTrue(self.folders(b, moved, "-future"))
+                self.assertTrue(self.folders(b, gone, "-delete"))
+                self.throttle(c, None)
                 b.overrides["log.segment.delete.delay.ms"] = 1000
                 c.switch(1, other)
-                until("it has gone", lambda name=name: not self.folders(b, name), 60)
+                until("it is moved", lambda: self.folders(b, moved) == [os.path.join(there, moved + "-0")], 60)
+                until("it has gone", lambda: not self.folders(b, gone), 60)
+                self.same(c, before, "as %s moved it" % other)
                 del b.overrides["log.segment.delete.delay.ms"]
 
-    def test_a_folder_in_use_is_refused(self):
-        with self.start() as c:
-            b = c.brokers[1]
-            for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
-                c.switch(1, kind)
-                second = apache.Slot(other, c.zk, dict(b.overrides, **{
-                    "listeners": "PLAINTEXT://127.0.0.1:%d" % apache.zookeeper.free_ports(1)[0]}))
-                second.start(wait=False)
-                self.assertNotEqual(second.wait_exit(apache.START_DEADLINE), 0)
-                self.assertTrue(second.has_line(r"(?i)FATAL.*lock|ERROR.*lock|Failed to acquire lock"), second.lines[-10:])
-                second.close()
+    def begin_delete(self, c, name):
+        c.create_topic(name, replication=1)
+        with c.conn() as k:
+            kwire.produce_one(k, name, 0, kwire.simple_batch(b"x"))
+            k.call("DeleteTopics", 5, topic_names=[name], timeout_ms=30000)
+        until("it is to go", lambda: self.folders(c.brokers[1], name, "-delete"))
+        with c.zk.client() as z:
+            until("no node is left", lambda: not z.stat("/brokers/topics/" + name))
 
-    def test_a_move_between_log_dirs_goes_on(self):
-        with self.start() as c:
-            b = c.brokers[1]
-            for kind, other in (("apache", "kafkad"), ("kafkad", "apache")):
-                c.switch(1, kind)
-                name = "moves-" + kind
-                c.create_topic(name, replication=1)
-                with c.conn() as k:
-                    for n in range(12):
-                        kwire.produce_one(k, name, 0, kwire.simple_batch(b"%d" % n + b"x" * 500000))
-                self.throttle(c, b"1")
-                here = os.path.dirname(self.folders(b, name)[0])
-                there = next(d for d in dirs_of(b) if d != here)
-                with c.conn() as k:
-                    a = k.call("AlterReplicaLogDirs", 1, dirs=[{"path": there, "topics": [{"name": name, "partitions": [0]}]}])
-                self.assertEqual(a["results"][0]["partitions"][0]["error_code"], 0)
-                until("it is under way", lambda name=name: self.folders(b, name, "-future"))
-                before = self.facts(c)
-                b.stop()
-                self.assertTrue(self.folders(b, name, "-future"))
-                self.throttle(c, None)
-                c.switch(1, other)
-                until("it is done", lambda name=name, there=there: [
-                    f for f in self.folders(b, name) if not f.endswith("-delete")] == [os.path.join(there, name + "-0")], 60)
-                self.same(c, before, "as %s moved it" % other)
+    def begin_move(self, c, name):
+        """A topic that moves so slowly that it is not done; the dir that it goes to."""
+        b = c.brokers[1]
+        c.create_topic(name, replication=1)
+        with c.conn() as k:
+            for n in range(12):
+                kwire.produce_one(k, name, 0, kwire.simple_batch(b"%d" % n + b"x" * 500000))
+        self.throttle(c, b"1")
+        here = os.path.dirname(self.folders(b, name)[0])
+        there = next(d for d in dirs_of(b) if d != here)
+        with c.conn() as k:
+            a = k.call("AlterReplicaLogDirs", 1, dirs=[{"path": there, "topics": [{"name": name, "partitions": [0]}]}])
+        self.assertEqual(a["results"][0]["partitions"][0]["error_code"], 0)
+        until("it is under way", lambda: self.folders(b, name, "-future"))
+        return there
+
+    def refused(self, c, kind):
+        """A second broker of this kind on the folders that are in use."""
+        port = apache.zookeeper.free_ports(1)[0]
+        second = apache.Slot(kind, c.zk, dict(c.brokers[1].overrides, listeners="PLAINTEXT://127.0.0.1:%d" % port))
+        second.start(wait=False)
+        self.assertNotEqual(second.wait_exit(apache.START_DEADLINE), 0)
+        self.assertTrue(second.has_line(r"(?i)FATAL.*lock|ERROR.*lock|Failed to acquire lock"), second.lines[-10:])
+        second.close()
 
     def throttle(self, c, rate):
         name = "replica.alter.log.dirs.io.max.bytes.per.second"
