@@ -183,8 +183,8 @@ class Moves(unittest.TestCase):
                     h.grow(30)
             h.check()
             h.check_copies(now)
-            for i in c.running():
-                self.wait_folders(c, i, ["t-%d" % p for p in (0, 1) if i in now[p]])
+            for i in c.running():  # (a folder too many is left where the order to delete it went with the controller)
+                self.assertLessEqual({"t-%d" % p for p in (0, 1) if i in now[p]}, set(self.folders(c, i)))
 
 
 if __name__ == "__main__":
