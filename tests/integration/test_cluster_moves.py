@@ -73,7 +73,7 @@ class Moves(unittest.TestCase):
         """One added, one removed, down to one, up to four, the order alone: in steps and all at once."""
         with Cluster(4, overrides={"min.insync.replicas": "1"}) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 4]])
-            with History(c, "t", 2) as h:
+            with History(c, "t", 2, pause=0.002) as h:
                 h.grow(100)
                 for want in ({0: [1, 2, 3, 4], 1: [2, 3, 4, 1]}, {0: [2, 3, 4], 1: [3, 4, 1]}, {0: [4], 1: [1]},
                              {0: [2, 1], 1: [1, 2]}, {0: [1, 2], 1: [2, 1]}, {0: [4, 3, 2, 1], 1: [4, 3, 2, 1]},
@@ -89,7 +89,7 @@ class Moves(unittest.TestCase):
     def test_given_up_in_the_middle(self):
         with Cluster(4, overrides=HOLDABLE) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1]])
-            with History(c, "t", 2) as h:
+            with History(c, "t", 2, pause=0.002) as h:
                 h.grow(500)
                 self.hold(c, {0: 4, 1: 4})
                 self.alter(c, {0: [4, 2, 3], 1: [2, 3, 4]})
@@ -114,7 +114,7 @@ class Moves(unittest.TestCase):
         """It is waited for; or the move is given up while it is away, or gets another target."""
         with Cluster(4, overrides=HOLDABLE) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-            with History(c, "t", 3) as h:
+            with History(c, "t", 3, pause=0.002) as h:
                 h.grow(600)
                 self.hold(c, {0: 4, 1: 4, 2: 4})
                 self.alter(c, {0: [4, 2, 3], 1: [4, 3, 1], 2: [3, 4, 2]})
@@ -144,7 +144,7 @@ class Moves(unittest.TestCase):
         """Its successors know from the topic's node what is to be done."""
         with Cluster(4, overrides=HOLDABLE) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1]])
-            with History(c, "t", 2) as h:
+            with History(c, "t", 2, pause=0.002) as h:
                 h.grow(500)
                 for added, want in (({0: 4, 1: 4}, {0: [4, 2, 3], 1: [4, 3, 1]}), ({0: 1, 1: 2}, {0: [1, 2, 3], 1: [2, 3, 1]})):
                     self.hold(c, added)
@@ -168,7 +168,7 @@ class Moves(unittest.TestCase):
         with Cluster(4, overrides={"log.segment.delete.delay.ms": "0"}) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 4]])
             now = {0: [1, 2, 3], 1: [2, 3, 4]}
-            with History(c, "t", 2) as h:
+            with History(c, "t", 2, pause=0.002) as h:
                 h.grow(100)
                 for want in ({0: [2, 3, 4], 1: [3, 4, 1]}, {0: [3, 4, 1], 1: [4, 1, 2]}, {0: [4, 1, 2], 1: [1, 2, 3]}):
                     self.alter(c, want)

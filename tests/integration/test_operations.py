@@ -86,7 +86,7 @@ class Operations(unittest.TestCase):
                 c.broker(i).start()
             c.wait_brokers()
             c.create_topic("t", partitions=4)
-            with History(c, "t", 4) as h:
+            with History(c, "t", 4, pause=0.002) as h:
                 h.grow(100)
                 c.broker(4).start()
                 c.wait_brokers()
@@ -109,7 +109,7 @@ class Operations(unittest.TestCase):
         """The same id: nothing has to be told to anybody."""
         with Cluster(3) as c:
             c.create_topic("t", partitions=4)
-            with History(c, "t", 4) as h:
+            with History(c, "t", 4, pause=0.002) as h:
                 for i in (3, c.controller):
                     h.grow(100)
                     self.lose_disk(c, i)
@@ -126,7 +126,7 @@ class Operations(unittest.TestCase):
                 c.broker(i).start()
             c.wait_brokers()
             c.create_topic("t", partitions=4)
-            with History(c, "t", 4) as h:
+            with History(c, "t", 4, pause=0.002) as h:
                 h.grow(100)
                 self.lose_disk(c, 3)
                 h.grow(50)
@@ -168,7 +168,7 @@ class Operations(unittest.TestCase):
         with Cluster(3, each=lambda i: {"log.dirs": ",".join(os.path.join(self.folder, "%d%s" % (i, d)) for d in "ab")},
                      overrides={"log.segment.bytes": "16384"}) as c:
             c.create_topic("t", partitions=6)
-            with History(c, "t", 6) as h:
+            with History(c, "t", 6, pause=0.002) as h:
                 for way in ("an empty disk", "the other disk"):
                     h.grow(200)
                     dead = next(d for d, (_, found) in self.log_dirs(c, 2).items() if found)
@@ -277,7 +277,7 @@ class Operations(unittest.TestCase):
         """From the level of 2.3 to 3.9, one broker after the other, under load: first the program, then the level."""
         with Cluster(3, overrides={"inter.broker.protocol.version": "2.3"}) as c:
             c.create_topic("t", partitions=4)
-            with History(c, "t", 4) as h:
+            with History(c, "t", 4, pause=0.002) as h:
                 h.grow(100)
                 for level in ("2.3", "3.9"):
                     for i in (1, 2, 3):
