@@ -277,7 +277,7 @@ class Operations(unittest.TestCase):
         """From the level of 2.3 to 3.9, one broker after the other, under load: first the program, then the level."""
         with Cluster(3, overrides={"inter.broker.protocol.version": "2.3"}) as c:
             c.create_topic("t", partitions=4)
-            with History(c, "t", 4, pause=0.002) as h:
+            with History(c, "t", 4, pause=0.01) as h:
                 h.grow(100)
                 for level in ("2.3", "3.9"):
                     for i in (1, 2, 3):
