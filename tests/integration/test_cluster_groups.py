@@ -92,12 +92,12 @@ class ClusterGroups(unittest.TestCase):
         return found["t", 0][0]
 
     def stable(self, n=3):
-        """n members of the classic protocol."""
+        """n members of the classic protocol, with sessions that outlast the slowest machine."""
         node = until("a coordinator", lambda: self.coordinator("g"))
         until("groups are loaded", lambda: g.describe(self.conn(node), "g")["error_code"] == 0)
         conns = [kwire.Conn(self.cluster.broker(node).port) for _ in range(n)]
         try:
-            members = g.stable(conns, "g", session_ms=30000, protocols=(("range", g.subscription("t")),))
+            members = g.stable(conns, "g", session_ms=300000, protocols=(("range", g.subscription("t")),))
         finally:
             for c in conns:
                 c.close()
