@@ -423,26 +423,6 @@ static void an_expired_controller_resigns_and_comes_back_as_a_broker(void **stat
     sim_stop(c);
 }
 
-/* A broker that is back answers what its last life was asked, after it was asked anew: that is no
- * reason to wait with the deletion. Seen by the simulator: it waited for ever. */
-static void an_answer_of_an_earlier_life_does_not_hold_up_a_deletion(void **state)
-{
-    struct sim_cluster *c = &cluster;
-    sim_start(c, 3);
-    assert_int_equal(sim_create_topic(c, "t", 1, 3), 0);
-    c->brokers[1].hold = true;
-    c->brokers[1].stop_error = KERR_UNKNOWN_SERVER_ERROR;
-    assert_int_equal(sim_delete_topic(c, "t"), 0);
-    assert_true(sim_exists(c, "/brokers/topics/t"));
-    embedded_store_expire_session(c->brokers[1].session);
-    sim_release(c, 1); /* its answer comes behind the news */
-    c->brokers[1].stop_error = 0;
-    sim_drain(c);
-    assert_false(sim_exists(c, "/brokers/topics/t"));
-    sim_check(c);
-    sim_stop(c);
-}
-
 /* The session ends while the first round is under way: the start is over with the next election,
  * whoever wins it. Seen by the simulator: the broker never began to serve. */
 static void the_start_ends_though_the_first_reign_does_not_last(void **state)
@@ -807,7 +787,6 @@ static void many_topics_one_by_one_and_a_restart(void **state)
 
 UNIT_MAIN(unit_test(one_broker_elects_itself_and_is_ready),
           unit_test(the_start_ends_though_the_first_reign_does_not_last),
-          unit_test(an_answer_of_an_earlier_life_does_not_hold_up_a_deletion),
           unit_test(a_topic_gets_leaders_and_everyone_learns_of_them),
           unit_test(replicas_on_brokers_that_are_down_join_no_isr),
           unit_test(topics_made_by_tools_get_an_id), unit_test(malformed_topics_are_passed_over),
