@@ -29,8 +29,8 @@ void sim_model_look(void);
 /* A topic whose records may vanish (unclean elections); by name, before it is made. */
 void sim_model_unclean(const char *topic);
 /* The answer to acks=all: the batch of this producer is in there. */
-void sim_model_acked(const char *topic, int32_t partition, int broker, uint32_t life,
-                     int64_t producer, int32_t sequence, int64_t base_offset);
+void sim_model_acked(const char *topic, int32_t partition, int broker, int64_t producer,
+                     int32_t sequence, int64_t base_offset);
 /* Does this broker lead it, as the store has it? The epoch; -1: it does not. */
 int32_t sim_model_leads(const char *topic, int32_t partition, int broker);
 /* A consumer was given these bytes, from this offset on. Returns where it goes on. */

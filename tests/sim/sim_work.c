@@ -207,13 +207,12 @@ static bool deliver(struct producer *p, struct topic *t, int32_t partition, cons
         int leader = client_leader(p->c, t->name, partition, fresh);
         int64_t base = -1;
         int32_t epoch = leader > 0 ? sim_model_leads(t->name, partition, leader) : -1;
-        uint32_t life = leader > 0 ? sim_host(leader)->life : 0;
         int code = leader > 0 ? send_batch(p, leader, t, partition, batch, &base) : -1;
         if (t->generation != generation)
             return false;
         if (code == KERR_NONE || code == KERR_DUPLICATE_SEQUENCE_NUMBER) {
             if (p->id >= 0 && !t->deleting)
-                sim_model_acked(t->name, partition, leader, life, p->id, sequence, base);
+                sim_model_acked(t->name, partition, leader, p->id, sequence, base);
             work.counts.acked++;
             sim_say("%s-%d: batch %d of producer %lld acknowledged at %lld by b%d", t->name,
                     partition, sequence, (long long)p->id, (long long)base, leader);
