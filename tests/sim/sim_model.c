@@ -73,6 +73,7 @@ static struct {
     int unclean_n;
     bool ready;
     uint64_t looks, zk_changes, records;
+    uint64_t looked_at, passed_over; /* brokers, because they were in the midst of something */
     int32_t controller_epoch;
     char why[256];
 } M;
@@ -522,6 +523,8 @@ void sim_model_look(void)
     for (int i = 1; i <= sim_cluster.brokers; i++) {
         struct sim_host *h = sim_host(i);
         struct broker *b = sim_broker(h);
+        if (b && h->moved)
+            *(h->locks_held ? &M.passed_over : &M.looked_at) += 1;
         if (!b || !h->moved || h->locks_held)
             continue;
         looked[i] = true;
@@ -765,6 +768,8 @@ static void look_at_all(void)
 
 void sim_model_check_end(void)
 {
+    sim_say("brokers were looked at %llu times, passed over %llu times",
+            (unsigned long long)M.looked_at, (unsigned long long)M.passed_over);
     look_at_all();
     check_acks(true);
     for (int i = 1; i <= sim_cluster.brokers; i++)
