@@ -23,6 +23,7 @@ struct control_request {
     struct control_round *round;
     struct broker_channel *channel;
     int32_t broker;
+    int64_t broker_epoch;
     int16_t api_key;
     int version;
     const void *body;
@@ -68,6 +69,7 @@ void control_send(struct control_round *r, struct ctl_broker *to, int16_t api_ke
     *q = (struct control_request){.round = r,
                                   .channel = to->channel,
                                   .broker = to->id,
+                                  .broker_epoch = to->epoch,
                                   .api_key = api_key,
                                   .version = version,
                                   .body = request,
@@ -125,6 +127,7 @@ static void add_dir_answer(struct dir_answers *d, struct str topic, int32_t part
         if (!d->j)
             return;
         d->j->broker = d->q->broker;
+        d->j->broker_epoch = d->q->broker_epoch;
         d->j->answer.parts = arena_array(&d->j->inputs, struct stop_answer_part, (size_t)d->room);
     }
     struct str name = arena_str(&d->j->inputs, topic);
@@ -253,7 +256,7 @@ static void look_at_stop_replica(struct control_request *q, const void *response
     if (!j)
         return;
     j->broker = q->broker;
-    j->answer.broker_epoch = request->broker_epoch;
+    j->broker_epoch = q->broker_epoch;
     j->answer.parts = arena_array(&j->inputs, struct stop_answer_part, (size_t)n);
     if (index_errors(r, &j->inputs, &errors) && j->answer.parts)
         list_deletions(j, request, r, &errors);
@@ -276,6 +279,12 @@ static void answered(void *arg, int status, const void *response)
             look_at_stop_replica(q, response);
     }
     round_unref(round);
+}
+
+bool control_answer_counts(const struct controller *c, const struct job *j)
+{
+    const struct ctl_broker *b = context_broker(&c->ctx, j->broker);
+    return b && b->epoch == j->broker_epoch;
 }
 
 bool control_round_go(struct control_round *r)

@@ -16,4 +16,8 @@ void control_send(struct control_round *r, struct ctl_broker *to, int16_t api_ke
 /* Sends what was noted, and gives up the round. false: memory was short, nothing was sent. */
 bool control_round_go(struct control_round *r);
 
+/* Is the broker that answered still in the life that was asked? An answer may be looked at after
+ * the broker died and came back, and what its new life was asked then is not answered by it. */
+bool control_answer_counts(const struct controller *c, const struct job *j);
+
 #endif

@@ -93,7 +93,6 @@ struct stop_answer {
         int16_t error;
     } * parts;
     int parts_n;
-    int64_t broker_epoch; /* that was asked */
 };
 
 struct job {
@@ -107,6 +106,7 @@ struct job {
 
     /* Inputs and working set; which are used is each event's own. */
     int32_t broker;
+    int64_t broker_epoch; /* of an answer: whom it was asked of */
     struct str topic;
     struct stop_answer answer;
     struct partition_list partitions;

@@ -2,6 +2,7 @@
  * 2.7-IV2 wrote by itself; and what they answer to LeaderAndIsr of their log dirs.
  *
  * A node that tells is removed, whatever came of it: what it told can be found out anew. */
+#include "controller/control_answers.h"
 #include "controller/controller_private.h"
 
 /* ---- lists of notices ---- */
@@ -114,6 +115,8 @@ const struct event_kind event_log_dirs = {"LogDirEventNotification", dir_steps, 
 static void note_dead_dirs(struct flow *f)
 {
     struct job *j = job_of(f);
+    if (!control_answer_counts(j->c, j))
+        return;
     for (int i = 0; i < j->answer.parts_n; i++) {
         const struct stop_answer_part *part = &j->answer.parts[i];
         struct ctl_topic *t = context_topic(&j->c->ctx, part->topic);

@@ -11,6 +11,7 @@
  * goes on where the last one stopped. */
 #include <stdlib.h>
 
+#include "controller/control_answers.h"
 #include "controller/controller_private.h"
 
 static bool all_deleted(const struct ctl_topic *t)
@@ -277,9 +278,8 @@ static void sort_answer(struct flow *f)
     struct job *j = job_of(f);
     struct controller *c = j->c;
     struct replica_list good = {NULL, 0, 0}, bad = {NULL, 0, 0};
-    const struct ctl_broker *b = context_broker(&c->ctx, j->broker);
-    if (b && b->epoch != j->answer.broker_epoch)
-        return; /* it has begun another life, and was asked again when that was seen */
+    if (!control_answer_counts(c, j))
+        return;
     for (int i = 0; i < j->answer.parts_n; i++) {
         const struct stop_answer_part *part = &j->answer.parts[i];
         struct ctl_topic *t = context_topic(&c->ctx, part->topic);

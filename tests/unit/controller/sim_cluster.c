@@ -411,6 +411,19 @@ void sim_broker_kill(struct sim_cluster *c, int32_t id, bool clean)
     b->controller_epoch = 0;
 }
 
+void sim_bounce(struct sim_cluster *c, int32_t id)
+{
+    char path[32];
+    struct bytes data;
+    snprintf(path, sizeof(path), "/brokers/ids/%d", (int)id);
+    assert_int_equal(store_get(c->base, path, &data, NULL), 0);
+    struct store_op ops[] = {store_op_delete(path, STORE_ANY_VERSION),
+                             store_op_create(path, data, 0)};
+    struct store_request r = {.ops = ops, .ops_n = 2, .multi = true};
+    assert_int_equal(store_run(c->base, &r), 0);
+    free((void *)data.p);
+}
+
 void sim_drain(struct sim_cluster *c)
 {
     int steps = 0;

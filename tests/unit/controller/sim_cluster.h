@@ -67,6 +67,9 @@ void sim_stop(struct sim_cluster *c);
 void sim_broker_start(struct sim_cluster *c, int32_t id);
 /* Ends it at this instant. clean: what it had asked of the store is still done, else not. */
 void sim_broker_kill(struct sim_cluster *c, int32_t id, bool clean);
+/* Its node goes and comes in one transaction, as when its process was killed and is back before
+ * anybody looked. Not drained. */
+void sim_bounce(struct sim_cluster *c, int32_t id);
 void sim_drain(struct sim_cluster *c);
 struct sim_broker *sim_active(struct sim_cluster *c); /* the one controller; NULL none */
 /* Lets a broker that was held go on. */

@@ -219,6 +219,34 @@ static void a_broker_that_cannot_delete_is_asked_again_when_it_is_back(void **st
     sim_stop(c);
 }
 
+/* It dies and comes back while it is asked, and what it answered, that it could not, is looked at
+ * after its new life was asked again: at whatever moment, the new life's answer counts. */
+static void an_answer_of_an_earlier_life_does_not_hold_up_the_deletion(void **state)
+{
+    for (int steps = 0; steps < 60; steps++) {
+        struct sim_cluster *c = &cluster;
+        sim_start(c, 3);
+        assert_int_equal(sim_create_topic(c, "t", 2, 3), 0);
+        int32_t id = sim_active(c)->id == 2 ? 1 : 2;
+        struct sim_broker *b = &c->brokers[id];
+        b->hold = true;
+        assert_int_equal(sim_delete_topic(c, "t"), 0);
+        sim_bounce(c, id);
+        for (int i = 0; i < steps; i++)
+            sim_executor_step(c->e);
+        b->stop_error = KERR_UNKNOWN_SERVER_ERROR;
+        for (int before = b->sr; b->sr < before + 2;) {
+            sim_release(c, id);
+            if (!sim_executor_step(c->e))
+                break;
+        }
+        b->stop_error = 0;
+        sim_check(c);
+        assert_gone(c, "t");
+        sim_stop(c);
+    }
+}
+
 static void marks_of_unknown_topics_go(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -795,6 +823,7 @@ UNIT_MAIN(unit_test(one_broker_elects_itself_and_is_ready),
           unit_test(deletion_waits_for_a_broker_that_is_down),
           unit_test(a_broker_that_dies_in_the_middle_holds_deletion_up),
           unit_test(a_broker_that_cannot_delete_is_asked_again_when_it_is_back),
+          unit_test(an_answer_of_an_earlier_life_does_not_hold_up_the_deletion),
           unit_test(marks_of_unknown_topics_go),
           unit_test(the_leader_dies_and_the_next_in_sync_leads),
           unit_test(a_follower_that_dies_leaves_the_isr),

@@ -282,20 +282,6 @@ static void a_failed_log_dir_takes_only_its_own_partitions(void **state)
     sim_stop(c);
 }
 
-/* The broker's node goes and comes, as when its process was killed and is back. */
-static void bounce(struct sim_cluster *c, int32_t id)
-{
-    char path[32];
-    struct bytes data;
-    snprintf(path, sizeof(path), "/brokers/ids/%d", (int)id);
-    assert_int_equal(store_get(c->base, path, &data, NULL), 0);
-    struct store_op ops[] = {store_op_delete(path, STORE_ANY_VERSION),
-                             store_op_create(path, data, 0)};
-    struct store_request r = {.ops = ops, .ops_n = 2, .multi = true};
-    assert_int_equal(store_run(c->base, &r), 0);
-    free((void *)data.p);
-}
-
 /* Brokers that bounce, so many of those of t-0 (1, 0, 2), and the controller is gone before it sees
  * that: the next one has to find out. */
 static struct partition_node bounce_behind_the_controllers_back(struct sim_cluster *c, int brokers)
@@ -310,7 +296,7 @@ static struct partition_node bounce_behind_the_controllers_back(struct sim_clust
     }
     assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
     for (int i = 0; i < brokers; i++)
-        bounce(c, order[i]);
+        sim_bounce(c, order[i]);
     sim_broker_kill(c, 3, false);
     sim_drain(c);
     sim_check(c);
@@ -349,7 +335,7 @@ static void a_follower_that_bounced_unseen_leaves_the_isr(void **state)
     sim_start(c, 3);
     assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
     int32_t gone = sim_active(c)->id;
-    bounce(c, 2);
+    sim_bounce(c, 2);
     assert_int_not_equal(gone, 2);
     sim_broker_kill(c, gone, false);
     sim_drain(c);

@@ -583,7 +583,7 @@ UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
           unit_test(one_that_cannot_end_does_not_hold_up_the_others),
           unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
           unit_test(a_cancelled_move_gives_the_leadership_back),
-           unit_test(a_new_target_replaces_the_old_one),
-           unit_test(what_has_begun_goes_on_when_asked_again), unit_test(what_cannot_be_is_refused),
-           unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
-           unit_test(a_controller_that_dies_does_not_stop_a_move))
+          unit_test(a_new_target_replaces_the_old_one),
+          unit_test(what_has_begun_goes_on_when_asked_again), unit_test(what_cannot_be_is_refused),
+          unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
+          unit_test(a_controller_that_dies_does_not_stop_a_move))
