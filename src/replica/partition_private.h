@@ -125,6 +125,8 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
 bool partition_leads_for_others(struct partition *p);
 void partition_make_offline(struct partition *p);
 void partition_make_gone(struct partition *p);
+/* No role any more, until a LeaderAndIsr: others lead since the epoch. The log stays. */
+void partition_step_down(struct partition *p, int32_t leader_epoch);
 /* The topic's settings changed: the log takes them over; the high watermark may move. */
 void partition_set_config(struct partition *p, const struct log_config *c);
 /* A topic id that came with an epoch known already. */

@@ -188,6 +188,12 @@ void partition_make_offline(struct partition *p)
     leave(p, PARTITION_OFFLINE);
 }
 
+void partition_step_down(struct partition *p, int32_t leader_epoch)
+{
+    leave(p, PARTITION_NONE);
+    replica_listeners_resigned(p, leader_epoch);
+}
+
 void partition_make_gone(struct partition *p)
 {
     leave(p, PARTITION_GONE);

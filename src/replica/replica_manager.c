@@ -233,6 +233,46 @@ static void tell_addresses(struct replica_manager *m)
     metadata_release(s);
 }
 
+/* A broker that was away while a partition moved on without it is told nothing of that: neither
+ * does the controller of today know that it has a replica, nor does a LeaderAndIsr name what is not
+ * assigned. It would lead, or be read from, for ever. What all brokers are told says enough. */
+static void look_if_left_behind(struct replica_manager *m, struct str topic, struct uuid id,
+                                const struct update_metadata_request_partition_state *s)
+{
+    struct partition *p =
+        replica_manager_lookup(m, (struct topic_partition){topic, s->partition_index});
+    if (!p)
+        return;
+    int role = atomic_load(&p->role), epoch = atomic_load(&p->leader_epoch);
+    bool assigned = false;
+    for (int32_t i = 0; i < s->replicas.n; i++)
+        assigned |= s->replicas.v[i] == m->o.broker_id;
+    struct uuid own = partition_topic_id(p);
+    bool same = uuid_is_zero(id) || uuid_is_zero(own) || uuid_eq(id, own);
+    bool left = role == PARTITION_LEADER     ? s->leader != m->o.broker_id
+                : role == PARTITION_FOLLOWER ? !assigned
+                                             : false;
+    if (same && left && s->leader_epoch > epoch) {
+        say_info("ReplicaManager", "%s-%d: broker %d leads it in epoch %d, here was epoch %d%s",
+                 p->topic, (int)p->number, (int)s->leader, (int)s->leader_epoch, epoch,
+                 assigned ? "" : "; there is no replica here any more");
+        replica_manager_unfollow(m, p);
+        partition_step_down(p, s->leader_epoch);
+    }
+    partition_unref(p);
+}
+
+static void step_down(struct replica_manager *m, const struct update_metadata_request *r)
+{
+    for (int32_t i = 0; i < r->ungrouped_partition_states.n; i++)
+        look_if_left_behind(m, r->ungrouped_partition_states.v[i].topic_name, UUID_ZERO,
+                            &r->ungrouped_partition_states.v[i]);
+    for (int32_t t = 0; t < r->topic_states.n; t++)
+        for (int32_t i = 0; i < r->topic_states.v[t].partition_states.n; i++)
+            look_if_left_behind(m, r->topic_states.v[t].topic_name, r->topic_states.v[t].topic_id,
+                                &r->topic_states.v[t].partition_states.v[i]);
+}
+
 enum kerr replica_manager_update_metadata(struct replica_manager *m,
                                           const struct update_metadata_request *req)
 {
@@ -242,6 +282,7 @@ enum kerr replica_manager_update_metadata(struct replica_manager *m,
         e = KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE) {
         tell_addresses(m);
+        step_down(m, req);
         replica_listeners_deleted(m, req);
     }
     pthread_mutex_unlock(&m->control);

@@ -181,6 +181,75 @@ static void requests_for_an_earlier_life_are_refused(void **state)
     bench_close(&b);
 }
 
+/* ---- what all are told ---- */
+
+/* t-0 is led by that broker in that epoch, on these two replicas. */
+static void tell_leader(struct bench *b, bool grouped, int32_t leader, int32_t epoch,
+                        const int32_t *replicas, struct uuid id)
+{
+    struct update_metadata_request req;
+    struct update_metadata_request_topic_state topic;
+    struct update_metadata_request_partition_state p;
+    update_metadata_request_init(&req);
+    update_metadata_request_topic_state_init(&topic);
+    update_metadata_request_partition_state_init(&p);
+    p.leader = leader;
+    p.leader_epoch = epoch;
+    p.replicas.v = p.isr.v = (int32_t *)replicas;
+    p.replicas.n = p.isr.n = 2;
+    topic.topic_name = p.topic_name = STR_LIT("t");
+    topic.topic_id = id;
+    topic.partition_states.v = &p;
+    topic.partition_states.n = 1;
+    if (grouped) {
+        req.topic_states.v = &topic;
+        req.topic_states.n = 1;
+    } else {
+        req.ungrouped_partition_states.v = &p;
+        req.ungrouped_partition_states.n = 1;
+    }
+    assert_int_equal(replica_manager_update_metadata(b->m, &req), KERR_NONE);
+}
+
+/* It was away when the partition got another leader, or other replicas: no LeaderAndIsr tells it.
+ */
+static void who_was_left_behind_steps_down(void **state)
+{
+    static const struct {
+        int32_t role, leader, epoch; /* role: the leader it was told, in epoch 5 */
+        const int32_t *replicas;
+        uint8_t id; /* of the topic; it was told 7 */
+        const char *after;
+    } cases[] = {
+        {1, 2, 6, two, 0, "none"},
+        {1, 2, 6, others, 7, "none"},
+        {1, 1, 6, two, 7, "leader"}, /* its LeaderAndIsr is on its way */
+        {1, 2, 5, two, 7, "leader"}, /* old news */
+        {1, 2, 4, others, 7, "leader"},
+        {1, 2, 6, two, 8, "leader"},   /* of a topic that was deleted, or that will be made */
+        {2, 2, 6, two, 7, "follower"}, /* as before, its LeaderAndIsr is on its way */
+        {2, 2, 5, others, 7, "follower"},
+        {2, 3, 6, others, 0, "none"},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        size_t k = i / 2;
+        struct bench b;
+        bench_open(&b);
+        struct lead l = lead_of(cases[k].role, 5);
+        l.id = id_of(7);
+        assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+        bool grouped = i % 2 == 0 || cases[k].id != 0;
+        tell_leader(&b, grouped, cases[k].leader, cases[k].epoch, cases[k].replicas,
+                    cases[k].id ? id_of(cases[k].id) : UUID_ZERO);
+        assert_string_equal(state_of(&b, "t", 0), cases[k].after);
+        l = lead_of(1, 7); /* what it is told then holds */
+        l.id = id_of(7);
+        assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+        assert_string_equal(state_of(&b, "t", 0), "leader");
+        bench_close(&b);
+    }
+}
+
 /* ---- topic ids ---- */
 
 static void topic_id_is_kept_and_defended(void **state)
@@ -599,7 +668,7 @@ UNIT_MAIN(unit_test(look_ups_tell_why),
           unit_test(leader_unknown_to_the_metadata_still_gets_us_a_log),
           unit_test(old_controllers_are_refused_whatever_they_send),
           unit_test(requests_for_an_earlier_life_are_refused),
-          unit_test(topic_id_is_kept_and_defended),
+          unit_test(who_was_left_behind_steps_down), unit_test(topic_id_is_kept_and_defended),
           unit_test(id_of_a_log_on_disk_counts_before_any_role),
           unit_test(id_may_come_later_in_the_same_epoch), unit_test(stop_goes_by_the_leader_epoch),
           unit_test(stop_of_the_unknown_removes_a_log_that_lies_around),
