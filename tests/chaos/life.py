@@ -309,6 +309,7 @@ class Life:
 
     def keep(self):
         """Beside logs: the znodes, and the brokers' files."""
+        open(os.path.join(os.path.dirname(self.folder), "KEPT"), "w").close()  # the next run leaves it alone
         try:
             with self.view.zookeeper() as z, open(os.path.join(self.folder, "znodes.json"), "w") as f:
                 json.dump(dump(z, "/"), f, indent=1)
