@@ -31,8 +31,9 @@ def start(args, folder, session_ms=SESSION_MS):
     import tempfile
     tempfile.tempdir = folder
     import cluster
-    return cluster.Cluster(3, overrides={"zookeeper.session.timeout.ms": str(session_ms),
-                                         "replica.lag.time.max.ms": "10000"})
+    return cluster.Cluster(3, tick_ms=max(250, session_ms // 20),  # ZooKeeper grants 20 ticks at most
+                           overrides={"zookeeper.session.timeout.ms": str(session_ms),
+                                      "replica.lag.time.max.ms": "10000"})
 
 
 def with_cluster(work, **how):
