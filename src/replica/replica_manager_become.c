@@ -96,12 +96,13 @@ static enum kerr take_role(struct replica_manager *m, struct partition *p, const
         } else if (is_alive(m, s->leader)) {
             e = partition_make_follower(p, &l, log);
             fetch_from(m, p, &l, id);
-        } else { /* the log is there, so that its high watermark stays in the checkpoint; a later
-                  * request will tell of a leader that lives */
+        } else if (s->leader >= 0) {
             say_warn("ReplicaManager",
                      "%s-%d: its leader of epoch %d, broker %d, is not known to live", p->topic,
                      (int)p->number, (int)s->leader_epoch, (int)s->leader);
         }
+        /* else: the log is there, so that its high watermark stays in the checkpoint; a later
+         * request will tell of a leader that lives */
         log_unref(log);
     }
     if (e == KERR_KAFKA_STORAGE_ERROR) {
