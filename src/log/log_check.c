@@ -217,7 +217,10 @@ static void check_time_index(struct checker *c, int32_t n, int32_t full_bytes)
     for (int32_t i = 0; c->ok && i < v.n; i++) {
         struct time_offset e = time_index_at(&v, c->base, i);
         if (e.timestamp <= last.timestamp || e.offset < last.offset)
-            violated(c, "I2", "entry %d does not rise", i);
+            violated(c, "I2",
+                     "entry %d (time %" PRId64 ", offset %" PRId64 ") does not rise from (%" PRId64
+                     ", %" PRId64 ")",
+                     i, e.timestamp, e.offset, last.timestamp, last.offset);
         for (int j = 0; j < c->n && c->v[j].last <= e.offset; j++)
             if (c->v[j].max_timestamp > e.timestamp)
                 violated(c, "I2", "entry %d: the batch at %" PRId64 " is newer", i, c->v[j].base);

@@ -199,8 +199,11 @@ class AlterConfigs(harness.BrokerTest):
         def threads():
             names = []
             for task in harness.os.listdir("/proc/%d/task" % self.broker.pid):
-                with open("/proc/%d/task/%s/comm" % (self.broker.pid, task)) as f:
-                    names.append(f.read().strip())
+                try:
+                    with open("/proc/%d/task/%s/comm" % (self.broker.pid, task)) as f:
+                        names.append(f.read().strip())
+                except (FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+                    pass
             return sum(name.startswith("worker-") for name in names)
         self.assertEqual(threads(), 8)
         self.assertEqual(self.some(BROKER, "", (SET, "num.io.threads", "17"))[0], INVALID_REQUEST)

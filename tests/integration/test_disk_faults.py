@@ -33,14 +33,13 @@ class Mount:
         """Takes all space but `leave` bytes."""
         self.free_up()
         room = os.statvfs(self.path)
-        with open(self.path + "/filler", "wb") as f:
-            left = max(0, room.f_bavail * room.f_frsize - leave)
-            try:
+        left = max(0, room.f_bavail * room.f_frsize - leave)
+        try:
+            with open(self.path + "/filler", "wb", buffering=0) as f:
                 while left > 0:
                     left -= f.write(b"\0" * min(left, 65536))
-                f.flush()
-            except OSError:  # full already
-                pass
+        except OSError:  # full already, maybe by others while it was filled
+            pass
 
     def free_up(self):
         if os.path.exists(self.path + "/filler"):
