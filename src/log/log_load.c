@@ -306,6 +306,16 @@ static int settle_epochs(struct loader *ld)
     return err;
 }
 
+static bool has_records(const struct loader *ld)
+{
+    for (int i = 0; i < ld->n; i++)
+        if (segment_size(ld->segments[i]) > 0)
+            return true;
+    return false;
+}
+
+/* It is durable before the first record, but not before the folder has its name: a log without
+ * records may have lost it. */
 static int read_topic_id(struct loader *ld)
 {
     struct log *log = ld->log;
@@ -316,6 +326,13 @@ static int read_topic_id(struct loader *ld)
         err = fs_unlink(log_fs(log), path);
     } else {
         err = partition_metadata_read(log_fs(log), log_path(log), &log->topic_id);
+        if (err == -EBADMSG && !ld->args->clean && !has_records(ld)) {
+            say_warn("log",
+                     "%s/" PARTITION_METADATA_NAME " is damaged: the machine went down while "
+                     "the log was made; it is written anew",
+                     log_path(log));
+            return 0;
+        }
     }
     return err == -ENOENT ? 0 : log_failed(log, err, "read", PARTITION_METADATA_NAME);
 }
