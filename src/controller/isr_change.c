@@ -193,22 +193,68 @@ static enum kerr written(int status)
     }
 }
 
-static void take_results(struct flow *f)
+/* The store has another version than is known here. Only we write under our epoch: it may be this
+ * very write, done before a connection was lost, and its answer lost with it. */
+static void ask_conflicts(struct flow *f)
 {
     struct job *j = job_of(f);
+    for (int i = 0; i < j->items_n && !f->error; i++) {
+        struct change *ch = &changes_of(f)[i];
+        if (!ch->writes || ch->out->error_code != KERR_INVALID_UPDATE_VERSION)
+            continue;
+        const struct ctl_partition *p = ch->partition;
+        struct store_request *r =
+            job_ask(f, store_op_get(path_state(&f->arena, p->topic->name, p->number), false));
+        if (r)
+            r->user = ch;
+    }
+}
+
+static void take_written(struct flow *f, struct change *ch, int32_t epoch)
+{
+    ch->out->error_code = KERR_NONE;
+    if (context_set_known(ch->partition, &ch->node, epoch))
+        flow_fail(f, -ENOMEM);
+    else
+        fill_state(ch->partition, job_of(f)->call->arena, ch->out);
+}
+
+static void take_results(struct flow *f)
+{
     if (!job_answered(f))
         return;
     store_batch_each (r, flow_answers(f)) {
         struct change *ch = r->user;
         enum kerr e = written(job_status(r));
         ch->out->error_code = (int16_t)e;
-        if (e == KERR_NONE &&
-            context_set_known(ch->partition, &ch->node, job_op(r)->stat.version)) {
-            flow_fail(f, -ENOMEM);
-            return;
-        }
         if (e == KERR_NONE)
-            fill_state(ch->partition, j->call->arena, ch->out);
+            take_written(f, ch, job_op(r)->stat.version);
+        if (f->error)
+            return;
+    }
+    ask_conflicts(f);
+}
+
+static bool is_node(const struct partition_node *a, const struct partition_node *b)
+{
+    return a->controller_epoch == b->controller_epoch && a->leader == b->leader &&
+           a->leader_epoch == b->leader_epoch && a->recovering == b->recovering &&
+           id_list_eq(a->isr, b->isr);
+}
+
+static void take_conflicts(struct flow *f)
+{
+    struct job *j = job_of(f);
+    if (!job_answered(f))
+        return;
+    store_batch_each (r, flow_answers(f)) {
+        struct change *ch = r->user;
+        struct partition_node now;
+        if (!r->status && !znode_partition_decode(r->ops[0].result, &f->arena, &now) &&
+            is_node(&now, &ch->node))
+            take_written(f, ch, r->ops[0].stat.version);
+        if (f->error)
+            return;
     }
     for (int i = 0; i < j->items_n; i++)
         if (changes_of(f)[i].partition)
@@ -221,5 +267,5 @@ static void take_results(struct flow *f)
     moves_complete(f, &j->partitions);
 }
 
-static const flow_step alter_steps[] = {take_request, take_results, NULL};
+static const flow_step alter_steps[] = {take_request, take_results, take_conflicts, NULL};
 const struct event_kind event_alter_partition = {"AlterPartition", alter_steps, true, false};

@@ -152,6 +152,36 @@ static void an_isr_is_written_told_and_answered(void **state)
     }
 }
 
+/* The write was done, and its answer lost with the connection: asked for again it finds itself. */
+static void a_write_whose_answer_was_lost_counts(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    for (int ours = 0; ours < 2; ours++) {
+        struct call k;
+        int32_t epoch;
+        open_with_topic(c);
+        struct partition_node p = sim_state(c, "t", 0, &epoch);
+        p.isr = (struct id_list){(int32_t[]){1, 2}, 2};
+        p.controller_epoch += !ours; /* else by nobody that we know */
+        struct store_op op = store_op_set("/brokers/topics/t/partitions/0/state",
+                                          znode_partition_encode(&p, &c->arena), epoch);
+        assert_int_equal(run_op(c->base, &op), 0);
+        struct alter a = {.broker = 1, .isr = (int32_t[]){1, 2}, .isr_n = 2};
+        assert_int_equal(alter(c, 3, a, &k), ours ? KERR_NONE : KERR_INVALID_UPDATE_VERSION);
+        if (ours)
+            assert_int_equal(k.response.alter.topics.v[0].partitions.v[0].partition_epoch, 1);
+        sim_state(c, "t", 0, &epoch);
+        assert_int_equal(epoch, 1);
+        if (ours) { /* and the next one goes on from there */
+            a.partition_epoch = 1;
+            a.isr = replicas;
+            a.isr_n = 3;
+            assert_int_equal(alter(c, 3, a, &k), 0);
+        }
+        sim_stop(c);
+    }
+}
+
 static void each_reason_to_refuse_has_its_code(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -394,7 +424,8 @@ static void no_producer_id_is_given_twice(void **state)
 }
 
 UNIT_MAIN(
-    unit_test(an_isr_is_written_told_and_answered), unit_test(each_reason_to_refuse_has_its_code),
-    unit_test(who_is_not_the_controller_says_so), unit_test(a_change_meets_the_end_of_the_reign),
-    unit_test(a_broker_is_relieved_before_it_stops), unit_test(what_nobody_else_can_lead_remains),
+    unit_test(an_isr_is_written_told_and_answered), unit_test(a_write_whose_answer_was_lost_counts),
+    unit_test(each_reason_to_refuse_has_its_code), unit_test(who_is_not_the_controller_says_so),
+    unit_test(a_change_meets_the_end_of_the_reign), unit_test(a_broker_is_relieved_before_it_stops),
+    unit_test(what_nobody_else_can_lead_remains),
     unit_test(a_shutdown_of_the_wrong_life_is_refused), unit_test(no_producer_id_is_given_twice))
