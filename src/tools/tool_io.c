@@ -145,6 +145,9 @@ void tool_on_interrupt(void (*fn)(void *arg), void *arg)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    struct sigaction hup;
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) /* nohup ignores it */
+        sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (interrupt.fd < 0 || pthread_create(&thread, NULL, wait_for_signal, &set) != 0)
         tool_die("starting the signal thread failed");

@@ -24,9 +24,9 @@ void tool_log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 /* A line to standard error, then exit 1. */
 void tool_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* SIGINT and SIGTERM from now on are taken by a thread of their own, which calls fn(arg) (NULL:
- * nothing) at the first one; the second one ends the process at once with 130. Clients' threads
- * take no signals, so it may be called before or after they are made. */
+/* SIGINT, SIGTERM and SIGHUP (unless ignored) from now on are taken by a thread of their own, which
+ * calls fn(arg) (NULL: nothing) at the first one; the second one ends the process at once with 130.
+ * Clients' threads take no signals, so it may be called before or after they are made. */
 void tool_on_interrupt(void (*fn)(void *arg), void *arg);
 /* After tool_on_interrupt: its fn is called, too, once the reader of standard output (a pipe, a
  * socket) has gone; tool_output_ok is false from then on. Files and terminals are no matter. */

@@ -290,7 +290,7 @@ class ConsoleTest(ToolTest):
     def test_interrupts(self):
         t = self.topic()
         self.produce(t, "one\n")
-        for sig in [signal.SIGINT, signal.SIGTERM]:
+        for sig in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
             p = subprocess.Popen([harness.program("kafka-console-consumer"), "--bootstrap-server", self.broker.address,
                                   "--topic", t, "--from-beginning"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             try:
