@@ -43,7 +43,6 @@ struct sim_fs {
     char *broken;
     int64_t sync_ns;
     uint64_t failed;
-    bool betrayed;
 };
 
 struct open_file {
@@ -381,8 +380,6 @@ static int f_truncate(struct file *file, int64_t size)
     if (!dying || sim_chance(0.5)) {
         grow(f->inode, (size_t)size);
         f->inode->dirty = true;
-        if (size == 0) /* what is written from here on was in no sync that failed */
-            f->inode->lost = false;
     }
     if (dying)
         die(of(file->fs));
@@ -647,11 +644,14 @@ static void tear(struct inode *n)
         memcpy(n->now.p + keep, n->durable.p + keep, end - keep);
 }
 
-static void crash_inode(struct sim_fs *fs, struct inode *n, enum sim_crash how)
+/* What a sync failed for is still to be written, and a later process's sync does it: where a kernel
+ * takes it for written then, nobody could tell, and this program does not claim to. */
+static void crash_inode(struct inode *n, enum sim_crash how)
 {
     n->maps = 0;
+    if (how == CRASH_PROCESS)
+        n->lost = false;
     if (how != CRASH_PROCESS) {
-        fs->betrayed |= n->lost;
         if (n->is_dir && n->dirty && (how == CRASH_DROP || sim_chance(0.5)))
             names_copy(&n->names, &n->durable_names);
         if (!n->is_dir && (n->dirty || n->lost)) {
@@ -666,7 +666,7 @@ static void crash_inode(struct sim_fs *fs, struct inode *n, enum sim_crash how)
             bytes_copy(&n->durable, &n->now), n->dirty = false;
     }
     for (size_t i = 0; i < n->names.n; i++)
-        crash_inode(fs, n->names.v[i].inode, how);
+        crash_inode(n->names.v[i].inode, how);
     if (how != CRASH_PROCESS && n->is_dir) {
         names_copy(&n->durable_names, &n->names);
         n->dirty = false;
@@ -676,7 +676,7 @@ static void crash_inode(struct sim_fs *fs, struct inode *n, enum sim_crash how)
 void sim_fs_crash(struct sim_fs *fs, enum sim_crash how)
 {
     fs->die_at = 0;
-    crash_inode(fs, fs->root, how);
+    crash_inode(fs->root, how);
 }
 
 void sim_fs_die_at(struct sim_fs *fs, uint64_t n, void (*died)(struct sim_host *h))
@@ -704,9 +704,4 @@ void sim_fs_slow(struct sim_fs *fs, int64_t sync_ns)
 uint64_t sim_fs_failed(const struct sim_fs *fs)
 {
     return fs->failed;
-}
-
-bool sim_fs_betrayed(const struct sim_fs *fs)
-{
-    return fs->betrayed;
 }

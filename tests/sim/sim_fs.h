@@ -27,8 +27,5 @@ void sim_fs_break(struct sim_fs *fs, const char *folder);
 void sim_fs_slow(struct sim_fs *fs, int64_t sync_ns);
 uint64_t sim_fs_failed(const struct sim_fs *fs); /* calls that failed so far */
 bool sim_fs_broken(const struct sim_fs *fs);
-/* Power took what was written before a sync that failed, though later ones, maybe of a new process,
- * went well: as on Linux, where nobody is told. Its indexes may be ahead of its data then. */
-bool sim_fs_betrayed(const struct sim_fs *fs);
 
 #endif

@@ -1,6 +1,5 @@
 /* sim_model.c - see sim_model.h. */
 #include "sim_model.h"
-#include "sim_fs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -739,7 +738,7 @@ static void check_log(void *arg, struct partition *p)
     char why[256];
     if (!p->log || log_offline(p->log))
         return;
-    if (!sim_fs_betrayed(h->fs) && !log_check(p->log, why, sizeof(why)))
+    if (!log_check(p->log, why, sizeof(why)))
         sim_violation("M11: %.*s-%d on %s: %s", p->topic_len, p->topic, p->number, h->name, why);
     struct model *m = find((struct str){p->topic, p->topic_len}, p->topic_id, p->number);
     if (!m || m->unclean || m->compacted)
