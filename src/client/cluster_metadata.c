@@ -427,7 +427,7 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         struct topic_meta *t = find_topic(c, name);
         if (!t && (!c->all_asked || !(t = add_topic_locked(c, name))))
             continue;
-        t->answered = t->listed = true;
+        t->answered = t->looked_for = t->listed = true;
         t->internal = from->is_internal;
         t->err = from->error_code;
         if (is_found_missing(c, t))
@@ -495,7 +495,8 @@ static void on_metadata(void *arg, int status, int version, const void *response
 }
 
 /* The followed topics as a request; topics that may be created and others go together only if all
- * agree, and a topic that must not be created wins. The array is malloc'ed. */
+ * agree, and a topic that must not be created wins, or one that was not looked for yet. One that is
+ * answered with an error holds nothing back. The array is malloc'ed. */
 static bool make_request(struct cluster *c, struct metadata_request *req)
 {
     metadata_request_init(req);
@@ -509,8 +510,7 @@ static bool make_request(struct cluster *c, struct metadata_request *req)
         t->asked = true;
         req->topics.v[req->topics.n++].name =
             str_of(t->name); /* topics are dropped on this thread only: the name stays */
-        req->allow_auto_topic_creation &=
-            t->create && (t->may_create || (t->answered && t->err == KAFKA_OK));
+        req->allow_auto_topic_creation &= t->create && (t->may_create || t->looked_for);
     }
     if (req->topics.v)
         c->unasked = 0;

@@ -31,6 +31,7 @@ struct topic_meta {
     char *name;
     bool create, internal;
     bool may_create; /* it was found missing: now a request may make it */
+    bool looked_for; /* some answer named it, ever */
     int errors;      /* in a row */
     int waiters;     /* calls that wait for it: it stays */
     bool listed;     /* in the last answer about all topics */

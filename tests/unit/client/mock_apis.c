@@ -295,10 +295,14 @@ static void put_topic(struct mock_request *r, struct str name, struct metadata_r
                       bool create)
 {
     struct mock_topic_state *t = mock_find_topic(r->m, name);
-    if (!t && create && r->m->auto_create)
+    bool refused = r->m->refused_error && str_eqz(name, r->m->refused);
+    if (!t && create && r->m->auto_create && !refused)
         t = mock_add_topic(r->m, name, 1);
     out->name = name;
-    out->error_code = r->error ? r->error : !t ? KERR_UNKNOWN_TOPIC_OR_PARTITION : 0;
+    out->error_code = refused    ? r->m->refused_error
+                      : r->error ? r->error
+                      : !t       ? KERR_UNKNOWN_TOPIC_OR_PARTITION
+                                 : 0;
     if (out->error_code)
         return;
     out->topic_id = t->id;

@@ -323,6 +323,14 @@ void mock_auto_create(struct mock *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+void mock_refuse_topic(struct mock *m, const char *name, int16_t error)
+{
+    pthread_mutex_lock(&m->lock);
+    snprintf(m->refused, sizeof m->refused, "%s", name);
+    m->refused_error = error;
+    pthread_mutex_unlock(&m->lock);
+}
+
 void mock_move_leader(struct mock *m, const char *topic, int partition, int node)
 {
     pthread_mutex_lock(&m->lock);

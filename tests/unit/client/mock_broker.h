@@ -41,6 +41,8 @@ void mock_topic(struct mock *m, const char *name, int partitions);
 void mock_delete_topic(struct mock *m, const char *name);
 /* Topics that Metadata asks for are made with one partition when it allows that. */
 void mock_auto_create(struct mock *m);
+/* Metadata answers this error for the topic, and never makes it. One topic. */
+void mock_refuse_topic(struct mock *m, const char *name, int16_t error);
 void mock_move_leader(struct mock *m, const char *topic, int partition, int node);
 void mock_script(struct mock *m, int16_t api, enum mock_action action, int16_t error, int times);
 void mock_release(struct mock *m);

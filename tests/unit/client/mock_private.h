@@ -95,6 +95,8 @@ struct mock {
     struct mock_topic_state topics[MOCK_TOPICS];
     int topics_n;
     bool auto_create;
+    char refused[64]; /* topic; Metadata has this error for it: */
+    int16_t refused_error;
     size_t max_batch;
     int64_t next_producer_id;
     int topics_asked; /* by the last Metadata request */

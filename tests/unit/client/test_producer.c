@@ -213,6 +213,29 @@ static void topics_come_when_the_broker_makes_them(void **state)
     mock_stop(m);
 }
 
+/* Each is answered with an error that lasts; neither that, nor asking again, keeps a new topic from
+ * being made. */
+static void topics_that_cannot_be_used_keep_none_from_being_made(void **state)
+{
+    static const int16_t errors[] = {KERR_INVALID_TOPIC_EXCEPTION, KERR_TOPIC_AUTHORIZATION_FAILED};
+    for (int i = 0; i < 2; i++) {
+        struct mock *m = mock_start(1);
+        struct deliveries log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        mock_auto_create(m);
+        mock_refuse_topic(m, "bad", errors[i]);
+        kafka_producer_t *p = test_producer(m, NULL);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(test_send(p, "bad", 0, 0, &log), errors[i]);
+        assert_int_equal(test_send(p, "new", 0, 0, &log), KAFKA_OK);
+        assert_int_equal(test_send(p, "bad", 0, 0, &log), errors[i]);
+        assert_int_equal(test_send(p, "newer", 0, 1, &log), KAFKA_OK);
+        kafka_producer_close(p, -1);
+        assert_int_equal(mock_end(m, "new", 0), 1);
+        assert_int_equal(mock_end(m, "newer", 0), 1);
+        mock_stop(m);
+    }
+}
+
 static void memory_is_bounded_and_comes_back(void **state)
 {
     struct mock *m = mock_start(1);
@@ -379,6 +402,7 @@ UNIT_MAIN(unit_test(sends_in_order_and_tells_offsets), unit_test(lingers_until_f
           unit_test(compressed_with_headers_and_nulls),
           unit_test(without_acks_nothing_is_told_but_the_sending),
           unit_test(refuses_what_cannot_be_sent), unit_test(topics_come_when_the_broker_makes_them),
+          unit_test(topics_that_cannot_be_used_keep_none_from_being_made),
           unit_test(memory_is_bounded_and_comes_back), unit_test(threads_share_a_producer),
           unit_test(closing_without_time_fails_what_waits), unit_test(closes_without_a_broker),
           unit_test(callbacks_may_send_but_not_wait),
