@@ -187,13 +187,14 @@ static void leave_run(struct group_shard *s, struct group_call *c, int32_t parti
     const struct leave_group_request *in = c->in;
     struct leave_group_response *out = c->out;
     struct group *g = group_shard_find(s, in->group_id);
+    const bool together = g && g->consumers; /* asked now: who leaves may make it a classic group */
     (void)partition;
     if (c->version < FIRST_VERSION_LEAVE_MEMBERS) {
         leave_refuse(c, leave_alone(g, in->member_id));
         return;
     }
     out->members.v = leave_group_response_member_new(c->arena, in->members.n);
-    if (!out->members.v || (g && g->consumers && !leave_together(g, c))) {
+    if (!out->members.v || (together && !leave_together(g, c))) {
         group_call_no_memory(c);
         return;
     }
@@ -204,7 +205,7 @@ static void leave_run(struct group_shard *s, struct group_call *c, int32_t parti
         out->members.v[i].group_instance_id = m->group_instance_id;
         if (!g)
             out->members.v[i].error_code = KERR_UNKNOWN_MEMBER_ID;
-        else if (!g->consumers)
+        else if (!together)
             out->members.v[i].error_code =
                 (int16_t)group_leave(g, m->member_id, m->group_instance_id, m->reason);
     }

@@ -452,6 +452,34 @@ static void the_last_new_member_leaves_a_classic_group(void **state)
     assert_int_equal(fetch_one(b, "g", "t", 0, false, NULL), 3);
 }
 
+/* An administrator removes it by its instance, and with it one that is not there: what LeaveGroup
+ * says of them is what it found, not what is true after the downgrade. */
+static void the_last_new_member_is_removed_from_a_classic_group(void **state)
+{
+    static const char *const instances[] = {"i", "none"};
+    BEAT(b, .member = "A", .instance = "i");
+    JOIN_CLASSIC("t", "", .member = "X", .session_ms = 60000);
+    struct call *c = call_new(GROUP_LEAVE, 5);
+    c->in.leave.group_id = STR_LIT("g");
+    c->in.leave.members.v = leave_group_request_member_new(&c->arena, 2);
+    for (int i = 0; i < 2; i++) {
+        c->in.leave.members.v[i].member_id = STR_LIT("");
+        c->in.leave.members.v[i].group_instance_id = str_of(instances[i]);
+    }
+    c->in.leave.members.n = 2;
+    bench_submit(b, c);
+    assert_true(c->done);
+    assert_int_equal(c->out.leave.error_code, KERR_NONE);
+    assert_int_equal(c->out.leave.members.n, 2);
+    assert_int_equal(c->out.leave.members.v[0].error_code, KERR_NONE);
+    assert_int_equal(c->out.leave.members.v[1].error_code, KERR_UNKNOWN_MEMBER_ID);
+    for (int i = 0; i < 2; i++)
+        assert_true(str_eqz(c->out.leave.members.v[i].group_instance_id, instances[i]));
+    call_free(c);
+    assert_null(cgroup_of(b, "g"));
+    assert_string_equal(state_of(b, "g"), "PreparingRebalance");
+}
+
 static void the_last_new_member_falls_silent(void **state)
 {
     BEAT(b, .member = "A");
@@ -489,5 +517,6 @@ UNIT_MAIN(TEST(an_empty_group_takes_either_protocol), TEST(offsets_alone_take_ei
           TEST(a_classic_member_joins), TEST(a_classic_static_member),
           TEST(one_that_must_give_up_learns_the_new_protocol), TEST(joins_that_cannot_be),
           TEST(who_does_not_sync_or_join_is_fenced),
-          TEST(the_last_new_member_leaves_a_classic_group), TEST(the_last_new_member_falls_silent),
-          TEST(no_downgrade_where_the_policy_says_no))
+          TEST(the_last_new_member_leaves_a_classic_group),
+          TEST(the_last_new_member_is_removed_from_a_classic_group),
+          TEST(the_last_new_member_falls_silent), TEST(no_downgrade_where_the_policy_says_no))
