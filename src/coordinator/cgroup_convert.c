@@ -202,14 +202,34 @@ int cgroup_upgrade(struct group *g)
 
 /* ---- downgrade ---- */
 
+static size_t text_bytes(struct str s)
+{
+    return s.len > 0 ? (size_t)s.len : 0;
+}
+
+/* What cassignment_encode makes of it: its head, then each topic by its name. */
+static size_t assignment_bytes(const struct cgroup *cg, const struct part_set *parts)
+{
+    enum { HEAD = 10, RUN = 6 }; /* version, two lengths; a name's and a list's */
+    size_t bytes = HEAD;
+    for (int i = 0, end; i < parts->n; i = end) {
+        end = part_set_run(parts, i);
+        const struct assign_topic *topic = ctopics_find(&cg->topics, parts->v[i].topic);
+        if (topic)
+            bytes += RUN + text_bytes(topic->name) + (size_t)(end - i) * sizeof(int32_t);
+    }
+    return bytes;
+}
+
 /* A classic group has one record, of all its members together. */
 static bool fits_one_record(const struct cgroup *cg)
 {
+    enum { FIXED = 24 }; /* of each member: two times, six lengths */
     size_t bytes = 0;
     list_each (l, &cg->member_list) {
         const struct cmember *m = list_entry(l, struct cmember, link);
-        bytes += (size_t)m->id.len + (size_t)m->client_id.len + (size_t)m->client_host.len +
-                 (size_t)m->target.n * sizeof(int32_t);
+        bytes += FIXED + text_bytes(m->id) + text_bytes(m->instance) + text_bytes(m->client_id) +
+                 text_bytes(m->client_host) + assignment_bytes(cg, &m->target);
         for (int i = 0; i < m->protocols_n; i++)
             bytes += (size_t)m->protocols[i].metadata.len;
     }

@@ -273,6 +273,72 @@ static void a_group_that_said_too_much_is_not_downgraded(void **state)
     assert_int_equal(b->loads, loads);
 }
 
+/* n topics of one partition, with names as long as may be. */
+static void long_named_topics(struct str *names, int n, struct arena *a)
+{
+    struct update_metadata_request r;
+    static const int32_t replicas[] = {0};
+    update_metadata_request_init(&r);
+    r.topic_states.v = update_metadata_request_topic_state_new(a, n);
+    r.topic_states.n = n;
+    for (int i = 0; i < n; i++) {
+        struct update_metadata_request_topic_state *t = &r.topic_states.v[i];
+        names[i] = str_of(arena_printf(a, "%0249d", i));
+        t->topic_name = names[i];
+        t->topic_id = topic_id('x');
+        memcpy(&t->topic_id.b[4], &i, sizeof(i));
+        t->partition_states.v = update_metadata_request_partition_state_new(a, 1);
+        t->partition_states.n = 1;
+        t->partition_states.v[0].leader = 0;
+        t->partition_states.v[0].replicas.v = (int32_t *)replicas;
+        t->partition_states.v[0].replicas.n = 1;
+        t->partition_states.v[0].isr.v = (int32_t *)replicas;
+        t->partition_states.v[0].isr.n = 1;
+    }
+    assert_int_equal(metadata_cache_update(b->metadata, &r), 0);
+    atomic_fetch_add(&b->metadata_version, 1);
+}
+
+/* A classic member that reads them all. */
+static void join_reading(const char *member, struct str *names, int n)
+{
+    struct consumer_protocol_subscription v;
+    struct writer w = WRITER_INIT;
+    consumer_protocol_subscription_init(&v);
+    v.topics = (typeof(v.topics)){names, n};
+    buf_put_i16(&w.buf, 1);
+    consumer_protocol_subscription_encode(&v, 1, &w);
+    assert_false(w.buf.failed);
+    struct call *c =
+        JOIN(b, .member = member, .version = 3, .metadata = {w.buf.p, (int32_t)w.buf.len});
+    assert_true(c->done);
+    assert_int_equal(c->out.join.error_code, KERR_NONE);
+    call_free(c);
+    writer_free(&w);
+}
+
+/* The classic record has each topic's name twice: the member reads it, and has it assigned. With
+ * half of the topics it fits. */
+static void long_names_count_where_they_are_assigned(void **state)
+{
+    enum { MANY = 2100 };
+    static struct str names[MANY];
+    struct arena a;
+    (void)state;
+    arena_init(&a, 0);
+    long_named_topics(names, MANY, &a);
+    for (int half = 0; half < 2; half++) {
+        BEAT(b, .member = "N");
+        join_reading("X", names, half ? MANY / 2 : MANY);
+        assert_int_equal(cmember_of(b, "g", "X")->target.n, half ? MANY / 2 : MANY);
+        int loads = b->loads;
+        assert_int_equal(BEAT(b, .member = "N", .epoch = -1).error, KERR_NONE);
+        assert_int_equal(b->loads, loads);
+        assert_int_equal(cgroup_of(b, "g") == NULL, half);
+    }
+    arena_free(&a);
+}
+
 /* Nor is a group upgraded whose members no record could hold; it goes on as it was. */
 static void a_classic_group_that_said_too_much_stays_classic(void **state)
 {
@@ -409,6 +475,7 @@ UNIT_MAIN(TEST(who_names_too_many_has_given_up_nothing),
           TEST(long_lists_of_protocols_are_compared_once),
           TEST(a_classic_member_that_says_too_much),
           TEST(a_group_that_said_too_much_is_not_downgraded),
+          TEST(long_names_count_where_they_are_assigned),
           TEST(a_classic_group_that_said_too_much_stays_classic),
           TEST(members_that_leave_together_make_one_epoch), TEST(a_long_filter_is_read_once),
           TEST(an_answer_that_is_too_long_is_refused))
