@@ -24,6 +24,7 @@ static struct pqueue *pqueue_new(kafka_producer_t *p, struct ptopic *t, int32_t 
     list_init(&q->waiting);
     list_init(&q->in_flight);
     list_init(&q->written);
+    list_init(&q->given_up);
     list_init(&q->link);
     cluster_leader(p->cluster, t->name, partition, &leader);
     q->leader = producer_leader(p, leader.leader);
@@ -87,6 +88,7 @@ struct pbatch *pbatch_new(kafka_producer_t *p, struct pqueue *q)
     b->estimate = BATCH_HEAD;
     list_init(&b->link);
     list_init(&b->all_link);
+    list_init(&b->end_link);
     return b;
 }
 

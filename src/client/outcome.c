@@ -85,7 +85,8 @@ static bool has_older(const struct list *of, const struct pbatch *b)
 
 static bool must_wait(const struct pbatch *b)
 {
-    return has_older(&b->queue->waiting, b) || has_older(&b->queue->in_flight, b);
+    return has_older(&b->queue->waiting, b) || has_older(&b->queue->in_flight, b) ||
+           has_older(&b->queue->given_up, b);
 }
 
 /* Those written that no older one holds up any more. */
@@ -144,12 +145,15 @@ static bool expired(const kafka_producer_t *p, const struct pbatch *b, int64_t n
     return now_ms - b->created_ms >= p->delivery_timeout_ms;
 }
 
-/* Off its queue, which goes on without it. Lock held. */
-static void give_up(kafka_producer_t *p, struct pbatch *b)
+/* Off what waits, which goes on without it, onto the list of those to be told: until that is done,
+ * newer ones that were written wait for it. Lock held. */
+static void give_up(kafka_producer_t *p, struct pbatch *b, struct list *to_tell)
 {
     struct pqueue *q = b->queue;
     b->closed = true;
     list_remove(&b->link);
+    list_push_back(&q->given_up, &b->link);
+    list_push_back(to_tell, &b->end_link);
     q->waiting_n--;
     if (b->has_sequence)
         idempotence_lost(p, q); /* its number stays empty, or was written: nobody knows */
@@ -181,12 +185,11 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
         }
         if (b->in_flight || b->written)
             continue;
-        give_up(p, b);
-        list_push_back(&overdue, &b->link);
+        give_up(p, b, &overdue);
     }
     pthread_mutex_unlock(&p->lock);
     while (!list_empty(&overdue))
-        complete_overdue(p, list_entry(overdue.next, struct pbatch, link));
+        complete_overdue(p, list_entry(list_pop(&overdue), struct pbatch, end_link));
 }
 
 void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
@@ -197,12 +200,12 @@ void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
         struct pbatch *b = list_entry(it, struct pbatch, all_link);
         if (b->in_flight || b->written)
             continue;
-        give_up(p, b);
-        list_push_back(&left, &b->link);
+        give_up(p, b, &left);
     }
     pthread_mutex_unlock(&p->lock);
     while (!list_empty(&left))
-        outcome_complete(p, list_entry(left.next, struct pbatch, link), err, NULL, -1, -1, NULL);
+        outcome_complete(p, list_entry(list_pop(&left), struct pbatch, end_link), err, NULL, -1, -1,
+                         NULL);
 }
 
 /* ---- answers ---- */

@@ -49,8 +49,9 @@ struct thunk {
 };
 
 struct pbatch {
-    struct list link;     /* pqueue.waiting, in_flight or written */
+    struct list link;     /* pqueue.waiting, in_flight, written or given_up */
     struct list all_link; /* producer.incomplete, oldest first */
+    struct list end_link; /* of several that are given up together */
     struct pqueue *queue;
     uint64_t number;               /* rises with each batch made: what flush waits for */
     uint64_t first_record;         /* of the queue's records ever: its place in the queue */
@@ -77,7 +78,8 @@ struct pqueue { /* one partition */
     struct ptopic *topic;
     int32_t partition;
     struct list waiting, in_flight;
-    struct list written; /* before an older batch: their callbacks wait for its */
+    struct list written;  /* before an older batch: their callbacks wait for its */
+    struct list given_up; /* their callbacks are about to be called */
     int waiting_n;
     uint64_t records; /* ever */
     struct pleader *leader;

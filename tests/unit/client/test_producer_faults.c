@@ -2,6 +2,7 @@
  */
 #include "client/client_test.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 
 #include "protocol/errors.h"
@@ -165,6 +166,54 @@ static void callbacks_come_in_order_whatever_comes_first(void **state)
     mock_await(t.m, API_PRODUCE, seen + 4);
     mock_release(t.m);
     end_all_written(&t);
+}
+
+static void on_delivery_post(const kafka_delivery_t *d, void *arg)
+{
+    assert_int_equal(d->err, KAFKA_OK);
+    sem_post(arg);
+}
+
+/* Some batches are refused and wait for their next try, others between and behind them are written,
+ * until all that wait are given up at once: by time, or by the end of the producer. */
+static void given_up_together(bool by_time)
+{
+    static const bool written[] = {false, false, true, false, true};
+    enum { N = sizeof written / sizeof *written };
+    const kafka_err_t refused = by_time ? KAFKA_ERR_TIMED_OUT : KAFKA_ERR_CLOSED;
+    struct fault_test t;
+    sem_t answered;
+    sem_init(&answered, 0, 0);
+    begin(&t, 1, 2,
+          (const char *[]){"batch.size", "1", "enable.idempotence", "false", "retry.backoff.ms",
+                           "60000", "retry.backoff.max.ms", "60000", "request.timeout.ms",
+                           by_time ? "4000" : "30000", "delivery.timeout.ms",
+                           by_time ? "5000" : "60000", NULL});
+    for (int i = 0; i < N; i++)
+        mock_script(t.m, API_PRODUCE, MOCK_HOLD, written[i] ? 0 : KERR_NOT_ENOUGH_REPLICAS, 1);
+    send_some(&t, N);
+    mock_await(t.m, API_PRODUCE, N);
+    mock_release(t.m);
+    /* Its answer comes behind theirs. */
+    kafka_record_t behind = {.topic = "t", .partition = 1, .timestamp = 1, .value = ""};
+    assert_int_equal(kafka_producer_send(t.p, &behind, on_delivery_post, &answered), KAFKA_OK);
+    sem_wait(&answered);
+    if (by_time)
+        assert_int_equal(kafka_producer_flush(t.p, 60000), KAFKA_OK);
+    kafka_producer_close(t.p, 0);
+    assert_int_equal(t.log.n, N);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(t.log.v[i].number, i);
+        assert_int_equal(t.log.v[i].err, written[i] ? KAFKA_OK : refused);
+    }
+    sem_destroy(&answered);
+    mock_stop(t.m);
+}
+
+static void callbacks_come_in_order_when_several_are_given_up(void **state)
+{
+    given_up_together(true);
+    given_up_together(false);
 }
 
 static void no_order_of_faults_loses_or_doubles_records(void **state)
@@ -416,6 +465,7 @@ UNIT_MAIN(unit_test(retriable_errors_heal), unit_test(follows_the_leader),
           unit_test(answers_that_do_not_come_make_no_duplicates),
           unit_test(a_leader_that_moves_gets_no_more_than_brokers_remember),
           unit_test(callbacks_come_in_order_whatever_comes_first),
+          unit_test(callbacks_come_in_order_when_several_are_given_up),
           unit_test(no_order_of_faults_loses_or_doubles_records),
           unit_test(too_large_batches_are_split), unit_test(a_record_that_is_too_large_fails_alone),
           unit_test(a_lost_count_begins_anew), unit_test(a_new_epoch_makes_no_duplicates_elsewhere),
