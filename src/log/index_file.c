@@ -36,6 +36,7 @@ void index_file_init(struct index_file *x, int entry, int32_t max_bytes, int n, 
     x->entry = (uint8_t)entry;
     x->max = max_bytes / entry;
     x->growable = growable;
+    x->gone = NULL;
     x->full_size = false;
     x->backed = 0;
 }
@@ -181,6 +182,10 @@ static int map_get(struct index_file *x, struct fs *fs, const char *path, struct
     int err = map_open(x, fs, path, &mine);
     if (err)
         return err;
+    if (x->gone && atomic_load(x->gone)) { /* never published: others would take it for ours */
+        map_release(mine);
+        return -ESTALE;
+    }
     spin_lock(&x->lock);
     other = atomic_load_explicit(&x->map, memory_order_relaxed);
     *out = other ? other : mine; /* somebody was faster */

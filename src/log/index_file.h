@@ -38,6 +38,9 @@ struct index_file {
     int32_t max;   /* entries that fit */
     uint8_t entry; /* bytes of one */
     bool growable; /* the active segment's; fixed once readers can see it */
+    /* Once it is true, the path may lead to another file: what is opened later is not kept, the
+     * error is -ESTALE. NULL: the path stays. Fixed once readers can see it. */
+    const atomic_bool *gone;
     /* writer only */
     bool full_size; /* the file has been extended to its full size */
     int64_t backed; /* bytes from the start that have blocks */

@@ -19,7 +19,9 @@ int segment_failed(struct segment *s, enum log_file_kind kind, int err, const ch
 {
     if (!err)
         return 0;
-    if (err == -ENOENT && (atomic_load(&s->doomed) || atomic_load(&s->folder->leaving)))
+    bool doomed = atomic_load(&s->doomed);
+    if ((err == -ENOENT && (doomed || atomic_load(&s->folder->leaving))) ||
+        (err == -ESTALE && doomed))
         return -ESTALE;
     if (log_error_is_shortage(err) || err == -EAGAIN)
         return err;
@@ -54,6 +56,7 @@ struct segment *segment_existing(const struct log_folder *folder, int64_t base, 
     atomic_init(&s->size, size);
     index_file_init(&s->offsets, OFFSET_ENTRY_BYTES, c->segment_index_bytes, -1, active);
     index_file_init(&s->times, TIME_ENTRY_BYTES, c->segment_index_bytes, -1, active);
+    s->offsets.gone = s->times.gone = &s->doomed;
     txn_index_init(&s->txns, has_txn_index);
     atomic_init(&s->max_timestamp, TIMESTAMP_UNKNOWN);
     atomic_init(&s->max_timestamp_offset, base);
@@ -193,8 +196,11 @@ static int view(struct segment *s, struct index_file *x, enum log_file_kind kind
     }
     segment_path(s, kind, path);
     int err = index_file_view(x, fs, path, v);
-    if (!err && v->map && atomic_load(&s->doomed))
+    if (!err && v->map &&
+        atomic_load(&s->doomed)) { /* ours, but not looked at whether it is sane */
+        index_file_close(x);
         return -ESTALE;
+    }
     if (!err)
         err = drop_insane(s, x, v, path);
     if (!err && v->map && s->stage == LOG_STAGE_LIVE)

@@ -198,6 +198,37 @@ static void readers_of_the_old_segments_are_safe(void **state)
     teardown(&t);
 }
 
+/* The same one after its maps were closed to save maps: the names lead to other files now, which
+ * are no answer, the first time and ever after. */
+static void names_of_a_cut_segment_are_not_followed(void **state)
+{
+    struct log_test t;
+    struct index_view v;
+    setup(&t);
+    t.config.index_interval_bytes = 50;
+    assert_int_equal(try_create(&t), 0);
+    append_many(&t, 40, 1);
+    struct segment_list *old = log_pin(t.log);
+    struct segment *s = old->v[0];
+    assert_int_equal(log_truncate_to(t.log, 10), KERR_NONE);
+    append_many(&t, 3, 5);
+    segment_drop_files(s);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(segment_offsets(s, &v), -ESTALE);
+        index_view_close(&v);
+        assert_int_equal(segment_times(s, &v), -ESTALE);
+        index_view_close(&v);
+        assert_int_equal(segment_offsets_now(s, &v), -EAGAIN);
+        index_view_close(&v);
+        assert_false(index_file_mapped(&s->offsets));
+        assert_false(index_file_mapped(&s->times));
+    }
+    assert_false(log_dir_offline(t.dir));
+    segment_list_unpin(old);
+    check(&t);
+    teardown(&t);
+}
+
 static int note_save(void *arg, struct log_dir *d)
 {
     ++*(int *)arg;
@@ -229,4 +260,5 @@ UNIT_MAIN(unit_test(every_cut_leaves_a_prefix), unit_test(epochs_go_with_the_rec
           unit_test(producers_are_as_of_the_cut),
           unit_test(aborted_transactions_above_the_cut_are_forgotten),
           unit_test(readers_of_the_old_segments_are_safe),
+          unit_test(names_of_a_cut_segment_are_not_followed),
           unit_test(a_lowered_recovery_point_is_saved_at_once))
