@@ -215,14 +215,12 @@ int segment_offsets(struct segment *s, struct index_view *v)
 
 int segment_offsets_now(struct segment *s, struct index_view *v)
 {
-    struct index_file *x = &s->offsets;
-    *v = (struct index_view){.entry = x->entry};
-    if (!atomic_load_explicit(&x->map, memory_order_acquire) &&
-        atomic_load_explicit(&x->n, memory_order_acquire) != 0)
+    /* No look whether it is open first: it may be closed by then. */
+    if (!index_file_view_open(&s->offsets, v))
         return -EAGAIN;
-    int err = segment_offsets(s, v);
+    mark_used(s);
     v->now = true;
-    return err;
+    return 0;
 }
 
 int segment_times(struct segment *s, struct index_view *v)

@@ -256,6 +256,30 @@ static void maps_of_indexes_are_few(void **state)
     assert_int_equal(m.open.maps, 0);
 }
 
+/* Who may not wait opens nothing; who may, opens for both. */
+static void without_waiting_no_index_is_opened(void **state)
+{
+    struct many m;
+    struct index_view v;
+    setup_many(&m, 1000, 1);
+    use(&m, 0);
+    append_many(&m.t, 40, 1);
+    struct segment *s = m.logs[0]->segments.now->v[0];
+    for (int round = 0; round < 2; round++) {
+        segment_drop_files(s);
+        assert_int_equal(segment_offsets_now(s, &v), -EAGAIN);
+        index_view_close(&v);
+        assert_false(index_file_mapped(&s->offsets));
+        assert_int_equal(segment_offsets(s, &v), 0);
+        index_view_close(&v);
+        assert_int_equal(segment_offsets_now(s, &v), 0);
+        assert_true(v.now && v.n > 0);
+        index_view_close(&v);
+    }
+    m.t.log = NULL;
+    teardown_many(&m);
+}
+
 /* One thread reads everywhere while others write: looked at by the sanitizers. */
 struct reader_thread {
     struct many *m;
@@ -304,4 +328,4 @@ static void maps_are_closed_under_readers(void **state)
 UNIT_MAIN(unit_test(never_more_than_allowed), unit_test(slices_and_hot_files_are_spared),
           unit_test(running_out_closes_what_rests), unit_test(transaction_indexes_too),
           unit_test(empty_indexes_hold_nothing), unit_test(maps_of_indexes_are_few),
-          unit_test(maps_are_closed_under_readers))
+          unit_test(without_waiting_no_index_is_opened), unit_test(maps_are_closed_under_readers))
