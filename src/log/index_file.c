@@ -172,10 +172,12 @@ static int map_open(struct index_file *x, struct fs *fs, const char *path, struc
     return 0;
 }
 
-/* Opened if need be; *out is a reference of the caller's. */
-static int map_get(struct index_file *x, struct fs *fs, const char *path, struct index_map **out)
+/* Opened if need be, which *opened tells; *out is a reference of the caller's. */
+static int map_get(struct index_file *x, struct fs *fs, const char *path, struct index_map **out,
+                   bool *opened)
 {
     struct index_map *mine, *other;
+    *opened = false;
     *out = map_hold(x);
     if (*out)
         return 0;
@@ -193,6 +195,7 @@ static int map_get(struct index_file *x, struct fs *fs, const char *path, struct
     if (!other)
         atomic_store_explicit(&x->map, mine, memory_order_release);
     spin_unlock(&x->lock);
+    *opened = !other;
     if (other)
         map_release(mine);
     return 0;
@@ -227,7 +230,8 @@ int index_file_view(struct index_file *x, struct fs *fs, const char *path, struc
     if (atomic_load_explicit(&x->n, memory_order_acquire) == 0)
         return 0;
     struct index_map *m;
-    int err = map_get(x, fs, path, &m);
+    bool opened;
+    int err = map_get(x, fs, path, &m, &opened);
     if (!err)
         view_map(x, m, v);
     return err;
@@ -332,10 +336,11 @@ static int make_room(struct index_file *x, struct fs *fs, const char *path, int6
     return err;
 }
 
-int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry)
+int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry,
+                      bool *opened)
 {
     struct index_map *m;
-    int err = map_get(x, fs, path, &m); /* settles the count before the size changes */
+    int err = map_get(x, fs, path, &m, opened); /* settles the count before the size changes */
     if (err)
         return err;
     int n = atomic_load_explicit(&x->n, memory_order_relaxed);

@@ -92,8 +92,10 @@ static inline bool index_file_full(const struct index_file *x, int reserve)
     return atomic_load_explicit(&x->n, memory_order_relaxed) >= x->max - reserve;
 }
 
-/* Writer. The entry is visible when it returns 0. */
-int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry);
+/* Writer. The entry is visible when it returns 0. *opened, also after an error: this call opened
+ * the file (others may have closed it at any time), so there may be a map more to count. */
+int index_file_append(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry,
+                      bool *opened);
 /* Adds an entry (NULL: none) and cuts the file to its entries. Maps nothing and leaves nothing open
  * that was not: a stop closes thousands. The count must be settled. */
 int index_file_seal(struct index_file *x, struct fs *fs, const char *path, const uint8_t *entry);

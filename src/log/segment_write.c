@@ -192,9 +192,9 @@ int segment_writev(struct segment *s, struct iovec *iov, int pieces)
 static int add_entry(struct segment *s, struct index_file *x, const char *path,
                      const uint8_t *entry)
 {
-    bool was_open = atomic_load_explicit(&x->map, memory_order_relaxed) != NULL;
-    int err = index_file_append(x, fs_of(s), path, entry);
-    if (!was_open && s->stage == LOG_STAGE_LIVE)
+    bool opened;
+    int err = index_file_append(x, fs_of(s), path, entry, &opened);
+    if (opened && s->stage == LOG_STAGE_LIVE)
         segment_economize(s);
     return err;
 }

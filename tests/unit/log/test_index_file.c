@@ -24,7 +24,9 @@ static void add(struct log_test *t, struct index_file *x, int32_t key, int32_t v
     uint8_t e[ENTRY];
     put_be32(e, (uint32_t)key);
     put_be32(e + 4, (uint32_t)value);
-    assert_int_equal(index_file_append(x, t->fs, path_of(t), e), 0);
+    bool opened, was_open = atomic_load(&x->map) != NULL;
+    assert_int_equal(index_file_append(x, t->fs, path_of(t), e, &opened), 0);
+    assert_int_equal(opened, !was_open); /* who counts maps relies on it */
 }
 
 static void size_is_full_while_growing_and_exact_after(void **state)
@@ -196,12 +198,14 @@ static void a_full_disk_is_an_error_before_the_store(void **state)
     struct log_test t;
     struct index_file x;
     uint8_t e[ENTRY] = {0};
+    bool opened;
     setup(&t);
     index_file_init(&x, ENTRY, 1 << 20, -1, true);
     assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
     fs_fault_add(t.fault,
                  (struct fs_fault_rule){.call = FS_ALLOCATE, .times = -1, .error = ENOSPC});
-    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e), -ENOSPC);
+    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e, &opened), -ENOSPC);
+    assert_true(opened); /* told after an error, too: the map is there */
     assert_int_equal(atomic_load(&x.n), 0);
     fs_fault_clear(t.fault);
     /* and it is asked once for many entries */
@@ -218,6 +222,7 @@ static void it_is_full_at_its_size(void **state)
     struct log_test t;
     struct index_file x;
     uint8_t e[ENTRY] = {0};
+    bool opened;
     setup(&t);
     index_file_init(&x, ENTRY, 31, -1, true);
     assert_int_equal(index_file_create(&x, t.fs, path_of(&t)), 0);
@@ -227,7 +232,12 @@ static void it_is_full_at_its_size(void **state)
         add(&t, &x, i, i);
     }
     assert_true(index_file_full(&x, 0));
-    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e), -ENOSPC);
+    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e, &opened), -ENOSPC);
+    index_file_close(&x); /* by others, between two entries */
+    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e, &opened), -ENOSPC);
+    assert_true(opened);
+    assert_int_equal(index_file_append(&x, t.fs, path_of(&t), e, &opened), -ENOSPC);
+    assert_false(opened);
     index_file_close(&x);
     /* room for none: full from the start */
     index_file_init(&x, ENTRY, 4, -1, true);
