@@ -55,10 +55,11 @@ static void run_job(struct job *job)
     }
 }
 
-/* The lock is held. */
+/* The lock is held. It ends well below where it began: at the limit each job would end one, and the
+ * next begin another, and who is told has much to do. */
 static void look_at_crowd(struct workers *w)
 {
-    bool is = w->most > 0 && w->queued >= w->most;
+    bool is = w->most > 0 && (w->is_crowded ? w->queued > w->most / 2 : w->queued >= w->most);
     if (is == w->is_crowded)
         return;
     w->is_crowded = is;

@@ -27,7 +27,7 @@ int workers_sim(struct executor *ex, struct workers **out);
 int workers_resize(struct workers *w, int n);
 void workers_submit(struct workers *w, struct job *job);
 /* Tells who brings the jobs that he brings too many: crowded(arg, true) once `most` of them wait
- * for a thread, crowded(arg, false) once there are fewer again, and so on. Called by whoever
+ * for a thread, crowded(arg, false) once no more than half as many do, and so on. Called by whoever
  * submits or takes a job, with the pool's lock: it must not use the pool. most 0: no more calls,
  * not even one under way. A pool without threads never is. @thread any */
 void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool is), void *arg);

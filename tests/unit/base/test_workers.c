@@ -266,7 +266,7 @@ static void who_brings_too_many_is_told(void **state)
     for (int i = 1; i < 6; i++) { /* five wait; another is taken each time */
         sem_post(&go);
         sem_wait(&at);
-        assert_int_equal(atomic_load(&crowd.is), 5 - i >= 3);
+        assert_int_equal(atomic_load(&crowd.is), 5 - i > 3 / 2);
     }
     assert_int_equal(atomic_load(&crowd.calls), 2);
     sem_post(&go);
@@ -282,7 +282,69 @@ static void who_brings_too_many_is_told(void **state)
     sem_destroy(&go);
 }
 
+/* A job out, a job in, around the limit: told once, not twice a job; and in the end it is over. */
+static void a_crowd_that_stays_is_told_once(void **state)
+{
+    struct workers *w;
+    struct told crowd = {0};
+    sem_t at, go;
+    enum { MOST = 4, JOBS = 50 };
+    struct gate gates[JOBS];
+    sem_init(&at, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(workers_start("worker", 1, &w), 0);
+    workers_watch(w, MOST, note_told, &crowd);
+    for (int i = 0; i < JOBS; i++) {
+        gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+        workers_submit(w, &gates[i].job);
+        if (i > MOST)
+            sem_post(&go); /* one in work, MOST + 1 wait: another is taken */
+        if (i == 0 || i > MOST)
+            sem_wait(&at);
+        if (i >= MOST)
+            assert_int_equal(atomic_load(&crowd.calls), 1);
+    }
+    for (int left = MOST - 1; left >= 0; left--) {
+        sem_post(&go);
+        sem_wait(&at);
+        assert_int_equal(atomic_load(&crowd.is), left > MOST / 2);
+    }
+    assert_int_equal(atomic_load(&crowd.calls), 2);
+    sem_post(&go);
+    workers_stop(w);
+    sem_destroy(&at);
+    sem_destroy(&go);
+}
+
+/* With a limit of one nobody may wait, and the end of that is told. */
+static void a_crowd_of_one_ends(void **state)
+{
+    struct workers *w;
+    struct told crowd = {0};
+    sem_t at, go;
+    struct gate gates[2];
+    sem_init(&at, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(workers_start("worker", 1, &w), 0);
+    workers_watch(w, 1, note_told, &crowd);
+    for (int i = 0; i < 2; i++) {
+        gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+        workers_submit(w, &gates[i].job);
+        if (i == 0)
+            sem_wait(&at);
+    }
+    assert_int_equal(atomic_load(&crowd.is), 1);
+    sem_post(&go);
+    sem_wait(&at);
+    assert_int_equal(atomic_load(&crowd.is), 0);
+    sem_post(&go);
+    workers_stop(w);
+    sem_destroy(&at);
+    sem_destroy(&go);
+}
+
 UNIT_MAIN(unit_test(the_pool_grows_and_shrinks),
           unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
           unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor),
-          unit_test(who_brings_too_many_is_told))
+          unit_test(who_brings_too_many_is_told), unit_test(a_crowd_that_stays_is_told_once),
+          unit_test(a_crowd_of_one_ends))
