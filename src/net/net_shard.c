@@ -2,18 +2,23 @@
  * memory.
  *
  * IDLE    connections stand in order of their last movement, so the one timer is set for the head.
- * HELD    While the server is held no frame begins: its connection waits on `hungry`, too, with the
+ *
+ * HELD    while the server is held no frame begins: its connection waits on `hungry`, too, with the
  *         same order of counting and looking.
+ *
  * TURNS   a connection can have frames to hand over though its socket is silent: bytes held back
  *         while it was muted, full, or had used up its turn. It is then put in line, and served in
  *         the loop's next round, after the sockets.
+ *
  * MEMORY  a frame that does not fit the limit makes its connection wait on `hungry`. Waiters count
  *         in memory_waiters *before* they look at the total again, and who frees memory looks at
- * the waiters *after* lowering it, so one of the two always notices.
- * STALLED A frame counts at its announced length, so a client that announces and sends nothing
- * would starve others until it is idle. While there are waiters all shards look at their frames
- *         every max_stall_ms: one that has brought less than STALL_BYTES since the last look,
- * though it was read, goes with its connection. */
+ *         the waiters *after* lowering it, so one of the two always notices.
+ *
+ * STALLED a frame counts at its announced length, so a client that announces and sends nothing
+ *         would starve others until it is idle. While some wait for memory (not for the end of a
+ *         hold, which no frame can bring about) all shards look at their frames every
+ *         max_stall_ms: one that has brought less than STALL_BYTES since the last look, though it
+ *         was read, goes with its connection. */
 #include <stdlib.h>
 
 #include "base/logline.h"
@@ -172,6 +177,12 @@ static void on_turn(struct task *t)
 
 /* ---- memory ---- */
 
+static bool memory_is_short(struct net_server *s)
+{
+    uint64_t limit = s->limits.max_inflight_bytes;
+    return limit > 0 && atomic_load(&s->inflight) >= limit;
+}
+
 /* Counts n bytes unless the limit is reached. */
 static bool take_inflight(struct net_server *s, uint32_t n)
 {
@@ -188,6 +199,16 @@ static bool may_begin(struct net_server *s, uint32_t n)
     return !atomic_load(&s->on_hold) && (s->limits.max_inflight_bytes == 0 || take_inflight(s, n));
 }
 
+/* Arms the look at what keeps the memory, if that is what those who wait lack. While held it is
+ * not: the end of the hold lets all try again, and come here again. Memory that has become free
+ * since does the same. */
+static void look_for_memory_later(struct net_shard *sh)
+{
+    struct net_server *s = sh->server;
+    if (!atomic_load(&s->on_hold) && memory_is_short(s) && !timer_armed(&sh->starving))
+        executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
+}
+
 bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
 {
     struct net_server *s = sh->server;
@@ -199,9 +220,7 @@ bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
         return true;
     }
     list_push_back(&sh->hungry, &c->hungry);
-    /* where there is no limit of memory, none is kept for a frame that does not come */
-    if (s->limits.max_inflight_bytes > 0 && !timer_armed(&sh->starving))
-        executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
+    look_for_memory_later(sh);
     return false;
 }
 
@@ -249,7 +268,9 @@ static void on_starving(struct timer *t)
     struct net_server *s = sh->server;
     if (list_empty(&sh->hungry))
         return;
-    executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
+    look_for_memory_later(sh);
+    if (!timer_armed(&sh->starving))
+        return;
     for (int i = 0; i < s->shards_n; i++) {
         struct net_shard *other = &s->shards[i];
         if (atomic_exchange(&other->look_posted, true))

@@ -368,6 +368,49 @@ static void hold_server(int reactors)
     server_end(st);
 }
 
+/* Who waits for the end of a hold does not wait for memory: nobody is closed for being slow with a
+ * frame, however long the hold is. Here it is as long as it takes to be idle, many looks. */
+static void a_hold_closes_no_slow_sender(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_inflight_bytes = 1000;
+    st->limits.max_stall_ms = 20;
+    st->limits.max_idle_ms = 400;
+    server_begin(st, 1);
+    int slow = client_connect(st), waiting = client_connect(st);
+    client_send(slow, "\0\0\0\x64half", 8);
+    client_round_trip(waiting, "e"); /* so that the other was read before */
+    net_server_hold(st->server, true);
+    client_send_frame(waiting, "e");
+    wait_until(st, st->closed == 2);
+    assert_int_equal(log_lines(st, "queued.max.request.bytes"), 0);
+    close(slow);
+    close(waiting);
+    server_end(st);
+}
+
+/* A hold that comes while some wait for memory: when it is over they still get it. */
+static void after_a_hold_memory_is_looked_for_again(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_inflight_bytes = 1000;
+    st->limits.max_stall_ms = 20;
+    server_begin(st, 2);
+    int silent = client_connect(st), waiting = client_connect(st);
+    client_round_trip(waiting, "e");
+    net_server_hold(st->server, true);
+    client_send_frame(waiting, "e after all");
+    client_send(silent, "\0\0\x10\0", 4);
+    settle(st);
+    net_server_hold(st->server, false);
+    client_expect(waiting, "e after all");
+    for (int i = 0; i < 3; i++)
+        client_round_trip(waiting, "e again"); /* the silent one has, or gives back, the memory */
+    close(silent);
+    close(waiting);
+    server_end(st);
+}
+
 static void while_held_no_frame_begins(void **state)
 {
     hold_server(1);
@@ -396,4 +439,5 @@ UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(frames_in_memory_are_limited_over_all_connections),
           unit_test(announced_frames_that_do_not_come_make_room),
           unit_test(a_busy_client_does_not_starve_others), unit_test(while_held_no_frame_begins),
-          unit_test(a_server_stops_while_it_is_held))
+          unit_test(a_server_stops_while_it_is_held), unit_test(a_hold_closes_no_slow_sender),
+          unit_test(after_a_hold_memory_is_looked_for_again))
