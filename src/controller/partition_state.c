@@ -185,8 +185,9 @@ static void elect(struct flow *f, struct state_item *it, const struct partition_
         found = e.unclean && election_run(&e, how, &who);
     }
     if (!found) {
-        context_set_known(p, now, epoch); /* what is told of it is at least what is written */
         nobody(f, it);
+        if (context_set_known(p, now, epoch)) /* what is told of it is at least what is written */
+            flow_fail(f, -ENOMEM);
         return;
     }
     if (who.unclean)
