@@ -10,7 +10,9 @@
  * fsync that failed should have saved is lost even if a later one succeeds, as it is on Linux.
  *
  * Paths go through no symbolic link below the crashed folder and have no "..". Descriptors are not
- * shown (file.fd is -1), so that no read passes by. THREADS  any, fs_fault_crash alone. */
+ * shown (file.fd is -1), so that no read passes by.
+ *
+ * THREADS  any, fs_fault_crash alone. */
 #ifndef BASE_FS_FAULT_H
 #define BASE_FS_FAULT_H
 

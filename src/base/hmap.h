@@ -4,8 +4,9 @@
  *   hmap_each_in_bucket is hidden behind hmap_find:
  *   struct hnode *n = hmap_find(&m, hash, topic_equals, &key);
  *
- * OWNERSHIP  values stay with the caller; hmap owns only its bucket array. THREADS  the caller's
- * lock. */
+ * OWNERSHIP  values stay with the caller; hmap owns only its bucket array.
+ *
+ * THREADS    the caller's lock. */
 #ifndef BASE_HMAP_H
 #define BASE_HMAP_H
 

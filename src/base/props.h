@@ -1,6 +1,8 @@
 /* props.h - Java .properties text: comments, key = value / key : value / key value, backslash
  * escapes (\t \n \r \f \uXXXX, line continuation), later lines win. As in Java a file's bytes are
- * Latin-1; keys and values are UTF-8 here. THREADS  one. */
+ * Latin-1; keys and values are UTF-8 here.
+ *
+ * THREADS  one. */
 #ifndef BASE_PROPS_H
 #define BASE_PROPS_H
 

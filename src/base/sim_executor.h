@@ -1,6 +1,8 @@
 /* sim_executor.h - an executor without threads: it runs when told to, on a simulated clock. For
  * tests and the simulator. Several may share a clock; sim_world_* of the simulator interleaves
- * them. THREADS  one. */
+ * them.
+ *
+ * THREADS  one. */
 #ifndef BASE_SIM_EXECUTOR_H
 #define BASE_SIM_EXECUTOR_H
 

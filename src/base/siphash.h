@@ -1,5 +1,7 @@
 /* siphash.h - SipHash: a hash of short strings that cannot be made to collide by who does not know
- * its key. */
+ * its key.
+ *
+ * THREADS  any: no state. */
 #ifndef BASE_SIPHASH_H
 #define BASE_SIPHASH_H
 

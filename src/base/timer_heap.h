@@ -2,7 +2,9 @@
  *
  * A pairing heap whose links lie in the timers: arming never allocates and so never fails, and
  * stopping a timer that has not come near the top, which is what nearly all timeouts end with,
- * takes constant time. THREADS  the executor's. */
+ * takes constant time.
+ *
+ * THREADS  the executor's. */
 #ifndef BASE_TIMER_HEAP_H
 #define BASE_TIMER_HEAP_H
 

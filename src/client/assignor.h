@@ -4,7 +4,9 @@
  * Decides only: no clock, socket or lock.
  *
  * Built-in and custom ones share one form (kafka/consumer.h). The members are sorted: those with an
- * instance id first, by it, then the others by member id. */
+ * instance id first, by it, then the others by member id.
+ *
+ * THREADS  any: no state; what is passed in belongs to the call. */
 #ifndef CLIENT_ASSIGNOR_H
 #define CLIENT_ASSIGNOR_H
 

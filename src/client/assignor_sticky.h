@@ -1,7 +1,9 @@
 /* assignor_sticky.h - the inside of sticky and cooperative-sticky.
  *
  * Partitions are numbered topic by topic, members in the order of their ids: that order decides
- * ties, so that every leader comes to the same result. */
+ * ties, so that every leader comes to the same result.
+ *
+ * THREADS  any: all of it belongs to one assignment. */
 #ifndef CLIENT_ASSIGNOR_STICKY_H
 #define CLIENT_ASSIGNOR_STICKY_H
 

@@ -1,5 +1,8 @@
 /* client_conf.h - settings of a client: what was set, over the table's defaults
- * (client_config.def). */
+ * (client_config.def).
+ *
+ * THREADS  any; a conf belongs to one at a time while it is changed. A client has a copy of its
+ * own, which nobody changes. */
 #ifndef CLIENT_CLIENT_CONF_H
 #define CLIENT_CLIENT_CONF_H
 

@@ -1,5 +1,7 @@
 /* cluster_racks.h - in which racks a topic's partitions have replicas, as one Metadata answer tells
- * it. */
+ * it.
+ *
+ * THREADS  the caller's lock: the cluster's. */
 #ifndef CLIENT_CLUSTER_RACKS_H
 #define CLIENT_CLUSTER_RACKS_H
 

@@ -1,4 +1,6 @@
-/* committed.h - OffsetFetch, as consumers and admin need it. */
+/* committed.h - OffsetFetch, as consumers and admin need it.
+ *
+ * THREADS  filling and walking: any, no state. Asking: a thread of the application. */
 #ifndef CLIENT_COMMITTED_H
 #define CLIENT_COMMITTED_H
 

@@ -10,12 +10,15 @@
  *          JoinGroup due or under way. ASSIGNING: this member leads and waits for the metadata of
  *          the group's topics. SYNCING: SyncGroup under way. ASSIGNED: the new assignment waits for
  *          poll. STABLE: poll has applied it.
+ *
  * WHO      What calls the application (revoke, assign) happens in poll, on the user's thread; the
  *          network's side, heartbeats and assignors run on the background thread (group_run), so
  *          that a member stays alive while its application works, for max.poll.interval.ms.
+ *
  * STALE    `round` rises with each JoinGroup and whenever the membership is given up; an answer to
- * a request of another round changes nothing. LOCK     the consumer's, for everything but what is
- * marked. */
+ *          a request of another round changes nothing.
+ *
+ * LOCK     the consumer's, for everything but what is marked. */
 #ifndef CLIENT_GROUP_H
 #define CLIENT_GROUP_H
 

@@ -1,6 +1,8 @@
 /* cleaner_group.h - which neighbouring segments become one. Decides on facts handed in.
  *
- * THREADS    any: no state. OWNERSHIP  borrows the facts for the call. */
+ * THREADS    any: no state.
+ *
+ * OWNERSHIP  borrows the facts for the call. */
 #ifndef LOG_CLEANER_GROUP_H
 #define LOG_CLEANER_GROUP_H
 

@@ -1,7 +1,8 @@
 /* cleaner_work_private.h - one compaction under way, for cleaner_work.c and the two passes.
  *
- * THREADS    the cleaner thread that does the work. OWNERSHIP  on its stack; borrows all it points
- * at until the compaction is over. */
+ * THREADS    the cleaner thread that does the work.
+ *
+ * OWNERSHIP  on its stack; borrows all it points at until the compaction is over. */
 #ifndef LOG_CLEANER_WORK_PRIVATE_H
 #define LOG_CLEANER_WORK_PRIVATE_H
 

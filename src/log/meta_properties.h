@@ -2,7 +2,9 @@
  *
  * Keys: version=0, broker.id, cluster.id; others (directory.id) are kept when it is rewritten.
  *
- * THREADS    the one that starts the broker. OWNERSHIP  the value's, until meta_properties_free. */
+ * THREADS    the one that starts the broker.
+ *
+ * OWNERSHIP  the value's, until meta_properties_free. */
 #ifndef LOG_META_PROPERTIES_H
 #define LOG_META_PROPERTIES_H
 

@@ -1,7 +1,9 @@
 /* segment_recover.h - reading a segment through: its valid part, new indexes, and what its batches
  * say to the producers and the epochs. Before anybody else sees the segment.
  *
- * THREADS    the one that loads the log, alone. OWNERSHIP  borrows all it is given. */
+ * THREADS    the one that loads the log, alone.
+ *
+ * OWNERSHIP  borrows all it is given. */
 #ifndef LOG_SEGMENT_RECOVER_H
 #define LOG_SEGMENT_RECOVER_H
 

@@ -1,5 +1,7 @@
 /* embedded_apply.h - one request on the tree: results for its caller, bytes for the journal, notes
- * for the watches. THREADS  the one that serves the store. */
+ * for the watches.
+ *
+ * THREADS  the one that serves the store. */
 #ifndef METADATA_EMBEDDED_APPLY_H
 #define METADATA_EMBEDDED_APPLY_H
 

@@ -2,10 +2,15 @@
  * and make it durable, replace the snapshot.
  *
  * FILES    kafkad-metadata.journal, kafkad-metadata.snapshot; bytes: journal_format.h.
+ *
  * CRASH    Appending: see journal_format.h. Snapshot: the new snapshot replaces the old one, then
- * an empty journal replaces the journal; in between the journal's transactions are older than the
- * snapshot and are skipped. ERRORS   the first failed write or sync is final: what is on disk is
- * not known any more, so every later call fails with it. THREADS  one at a time. */
+ *          an empty journal replaces the journal; in between the journal's transactions are older
+ *          than the snapshot and are skipped.
+ *
+ * ERRORS   the first failed write or sync is final: what is on disk is not known any more, so every
+ *          later call fails with it.
+ *
+ * THREADS  one at a time. */
 #ifndef METADATA_JOURNAL_H
 #define METADATA_JOURNAL_H
 

@@ -1,5 +1,7 @@
 /* store_answer.h - what every form of the store does with a request: check its shape, refuse it,
- * answer it. Inside metadata/ only. THREADS  that which has the request. */
+ * answer it. Inside metadata/ only.
+ *
+ * THREADS  that which has the request. */
 #ifndef METADATA_STORE_ANSWER_H
 #define METADATA_STORE_ANSWER_H
 

@@ -1,7 +1,9 @@
 /* held_socks.h - sockets of refused connections, unread, that are closed after a while: a client
  * that is over its rate would only come back the sooner if it were told at once.
  *
- * There are HELD_SOCKS_MAX at most; beyond, the oldest goes early. THREADS  the executor's. */
+ * There are HELD_SOCKS_MAX at most; beyond, the oldest goes early.
+ *
+ * THREADS  the executor's. */
 #ifndef NET_HELD_SOCKS_H
 #define NET_HELD_SOCKS_H
 

@@ -6,13 +6,16 @@
  * KIP-511 has it), and then uses for each request the highest version that both sides know, within
  * what the caller allows.
  *
- * FAILURE   When the connection cannot be made, ends or is broken, every request that waits fails,
- * and the next one sent connects again; pauses between attempts are the caller's. A request that
- * times out closes the connection, for nobody knows what becomes of it: the others then fail with
- * -ECONNRESET. OWNERSHIP the caller owns the peer and must free it on its loop. Requests are
- * encoded, or copied while there is no connection, during the call. THREADS   everything on the
- * loop given. Its thread need not block SIGPIPE: requests hold no file ranges (those of a records
- * field are read into memory). */
+ * FAILURE    When the connection cannot be made, ends or is broken, every request that waits fails,
+ *            and the next one sent connects again; pauses between attempts are the caller's. A
+ *            request that times out closes the connection, for nobody knows what becomes of it: the
+ *            others then fail with -ECONNRESET.
+ *
+ * OWNERSHIP  the caller owns the peer and must free it on its loop. Requests are encoded, or copied
+ *            while there is no connection, during the call.
+ *
+ * THREADS    everything on the loop given. Its thread need not block SIGPIPE: requests hold no file
+ *            ranges (those of a records field are read into memory). */
 #ifndef NET_PEER_H
 #define NET_PEER_H
 

@@ -7,7 +7,9 @@
  *
  * STATES  IDLE -> DIALING -> HANDSHAKE -> READY; back to IDLE from each when it fails. TLS would
  * come between DIALING and HANDSHAKE, in the transport; SASL as requests of its own in HANDSHAKE,
- * before ApiVersions. */
+ * before ApiVersions.
+ *
+ * THREADS  the peer's loop. */
 #ifndef NET_PEER_PRIVATE_H
 #define NET_PEER_PRIVATE_H
 

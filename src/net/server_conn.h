@@ -3,19 +3,24 @@
  *
  * FLOW      readable -> bytes into the frame's buffer (read directly where they stay; the buffer
  *           grows with what has really arrived) -> frame complete -> handler->request(). The
- * handler answers at once or later; answers leave in the order of the requests, whatever order they
- * are given in. While earlier requests wait, later ones of the same connection are read and handed
- * over, up to max_pipelined. PRESSURE  reading stops while the connection has max_pipelined
- * requests whose answers are not on their way, more than max_unsent bytes of answers unsent, while
- * frames in memory over all connections pass max_inflight_bytes (queued.max.request.bytes), while
- * the server is held (net_server_hold), or while muted. A client that does not read its answers
- * thus stops being read; the broker's memory does not grow. CLOSE     a bad frame length, an error,
- * the client's end, idleness, or the handler's wish. Requests being worked on stay valid until they
- * are answered; their answers are then dropped. `aborted` tells those who asked. Idle is a
- * connection on which no byte moved for max_idle_ms and no request waits for its answer; a muted
- * one, and one whose client does not take its answers, can be idle. While others wait for memory,
- * one whose frame is announced and does not come is closed much sooner (max_stall_ms). THREADS
- * everything happens on the connection's reactor. */
+ *           handler answers at once or later; answers leave in the order of the requests, whatever
+ *           order they are given in. While earlier requests wait, later ones of the same connection
+ *           are read and handed over, up to max_pipelined.
+ *
+ * PRESSURE  reading stops while the connection has max_pipelined requests whose answers are not on
+ *           their way, more than max_unsent bytes of answers unsent, while frames in memory over
+ *           all connections pass max_inflight_bytes (queued.max.request.bytes), while the server is
+ *           held (net_server_hold), or while muted. A client that does not read its answers thus
+ *           stops being read; the broker's memory does not grow.
+ *
+ * CLOSE     a bad frame length, an error, the client's end, idleness, or the handler's wish.
+ *           Requests being worked on stay valid until they are answered; their answers are then
+ *           dropped. `aborted` tells those who asked. Idle is a connection on which no byte moved
+ *           for max_idle_ms and no request waits for its answer; a muted one, and one whose client
+ *           does not take its answers, can be idle. While others wait for memory, one whose frame
+ *           is announced and does not come is closed much sooner (max_stall_ms).
+ *
+ * THREADS   everything happens on the connection's reactor. */
 #ifndef NET_SERVER_CONN_H
 #define NET_SERVER_CONN_H
 

@@ -1,4 +1,6 @@
-/* sock.h - sockets and addresses: options, names as text, binding. */
+/* sock.h - sockets and addresses: options, names as text, binding.
+ *
+ * THREADS  any: no state. */
 #ifndef NET_SOCK_H
 #define NET_SOCK_H
 

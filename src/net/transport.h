@@ -8,7 +8,9 @@
  * write first) into poll events and sets TRANSPORT_AGAIN while decrypted bytes wait inside it,
  * where poll cannot see them. SASL needs nothing here: it is requests, judged by the handler.
  *
- * OWNERSHIP  the transport owns the descriptor. THREADS  the connection's reactor. */
+ * OWNERSHIP  the transport owns the descriptor.
+ *
+ * THREADS    the connection's reactor. */
 #ifndef NET_TRANSPORT_H
 #define NET_TRANSPORT_H
 

@@ -17,18 +17,27 @@
  *              produce_request_topic_data_init(p)                 the same for each inner struct
  *              produce_request_topic_data_new(arena, n)           n of them, at their defaults
  *            Structs are named <api>_<request|response>_<struct name in the .msg file>; data
- * records just <message>_<struct name>. MAPPING    bool int8 int16 uint16 int32 int64 float64 -> C
- * types; string -> struct str; bytes -> struct bytes; uuid -> struct uuid; records -> struct
- * records; []T -> ARRAY(T); a nullable struct -> T *. DEFAULTS   as the schema says; else 0, false,
- * "" and empty arrays, and null for nullable records. Zeroed memory is not always that, so build
- * messages from _init and _new. MEMORY     Decoded strings, bytes and records point into the frame
- * (borrowed, good as long as the frame); arrays and nullable structs are in the arena. Decoding
- * allocates at most CODEC_EXPANSION times the bytes that are really there: an array count is
- * refused unless each element could take its least size from the bytes left. ABSENT     A field
- * that does not exist in a version keeps its default when decoded; when encoded it is left out (if
- * it is not ignorable and not default the encoder sets writer.unsupported and still leaves it out).
+ *            records just <message>_<struct name>.
+ *
+ * MAPPING    bool int8 int16 uint16 int32 int64 float64 -> C types; string -> struct str; bytes ->
+ *            struct bytes; uuid -> struct uuid; records -> struct records; []T -> ARRAY(T); a
+ *            nullable struct -> T *.
+ *
+ * DEFAULTS   as the schema says; else 0, false, "" and empty arrays, and null for nullable records.
+ *            Zeroed memory is not always that, so build messages from _init and _new.
+ *
+ * MEMORY     Decoded strings, bytes and records point into the frame (borrowed, good as long as the
+ *            frame); arrays and nullable structs are in the arena. Decoding allocates at most
+ *            CODEC_EXPANSION times the bytes that are really there: an array count is refused
+ *            unless each element could take its least size from the bytes left.
+ *
+ * ABSENT     A field that does not exist in a version keeps its default when decoded; when encoded
+ *            it is left out (if it is not ignorable and not default the encoder sets
+ *            writer.unsupported and still leaves it out).
+ *
  * UNFIT      Null where the version has no null, and strings over 32767 bytes, also set
  *            writer.unsupported; they go out empty, or cut, so that the frame stays well-formed.
+ *
  * UNKNOWN    tags are skipped by their size. */
 #ifndef PROTOCOL_CODEC_H
 #define PROTOCOL_CODEC_H

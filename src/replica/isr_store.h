@@ -6,7 +6,9 @@
  * then. (Unless the state holds just what was to be written: an answer had got lost.) After any
  * other error but a lost session the state is read until it tells what came of the write. What was
  * written goes into one notice for the controller, when 5 s have passed without another change, or
- * 60 s since the last notice. THREADS  proposals come on any; the rest is the executor's. */
+ * 60 s since the last notice.
+ *
+ * THREADS  proposals come on any; the rest is the executor's. */
 #ifndef REPLICA_ISR_STORE_H
 #define REPLICA_ISR_STORE_H
 

@@ -1,13 +1,18 @@
 /* partition.h - one replica of a partition on this broker: its role, epochs, ISR, and its log.
  *
  * ROLES    none yet -> leader | follower, moved only by LeaderAndIsr (replica_manager_become) and
- * StopReplica. offline: its log dir failed. gone: deleted here, kept alive by those who still hold
- * it. WAITERS  a request that waits for this partition (acks=all, fetch min bytes) hangs a waiter
- * on it (mostly through pending.h); it is woken when the log end, the high watermark, or the role
- * changes. THREADS  role and ISR changes take the lock for writing; append, read and watermark
- * updates read it (so that they cannot straddle a change). Waiters are woken after the lock is let
- * go, on the thread that moved something. Lock order: partition lock, marks (follower states, high
- * watermark), the log's own; the list of waiters has a lock of its own that is taken alone. */
+ *          StopReplica. offline: its log dir failed. gone: deleted here, kept alive by those who
+ *          still hold it.
+ *
+ * WAITERS  a request that waits for this partition (acks=all, fetch min bytes) hangs a waiter on it
+ *          (mostly through pending.h); it is woken when the log end, the high watermark, or the
+ *          role changes.
+ *
+ * THREADS  role and ISR changes take the lock for writing; append, read and watermark updates read
+ *          it (so that they cannot straddle a change). Waiters are woken after the lock is let go,
+ *          on the thread that moved something. Lock order: partition lock, marks (follower states,
+ *          high watermark), the log's own; the list of waiters has a lock of its own that is taken
+ *          alone. */
 #ifndef REPLICA_PARTITION_H
 #define REPLICA_PARTITION_H
 

@@ -4,8 +4,10 @@
  * It watches partitions, has a deadline, and ends exactly once: when `changed` says that the whole
  * can end, at the deadline, or by pending_cancel. Everything of its owner runs on its executor:
  * wakes on other threads mark the watch and post one task, however many there are until it runs,
- * and that task looks at the marked watches only. MEMORY   all of it is the owner's (the request's
- * arena); nothing is touched after `finish` has been called. */
+ * and that task looks at the marked watches only.
+ *
+ * MEMORY  all of it is the owner's (the request's arena); nothing is touched after `finish` has
+ *         been called. */
 #ifndef REPLICA_PENDING_H
 #define REPLICA_PENDING_H
 

@@ -2,8 +2,9 @@
  * topic, the end of a deleted one. It ends when the cache shows it, at the deadline, or when its
  * connection closes or has closed.
  *
- * OWNERSHIP  the request's arena; gone with the answer. THREADS  everything on the request's
- * reactor. */
+ * OWNERSHIP  the request's arena; gone with the answer.
+ *
+ * THREADS    everything on the request's reactor. */
 #ifndef SERVER_CACHE_WAIT_H
 #define SERVER_CACHE_WAIT_H
 

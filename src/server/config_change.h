@@ -1,8 +1,9 @@
 /* config_change.h - a client's change of an entity's settings: what would be stored, and whether it
  * may be. Decides on lists handed in; knows no store.
  *
- * THREADS    one (the queue of settings). OWNERSHIP  texts are borrowed, or in the change's arena.
- */
+ * THREADS    one (the queue of settings).
+ *
+ * OWNERSHIP  texts are borrowed, or in the change's arena. */
 #ifndef SERVER_CONFIG_CHANGE_H
 #define SERVER_CONFIG_CHANGE_H
 

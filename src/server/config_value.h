@@ -1,5 +1,7 @@
 /* config_value.h - one value of a setting: parsing by type as Java does it, the check against what
- * is valid, and the words for it. */
+ * is valid, and the words for it.
+ *
+ * THREADS  any: no state. A value belongs to whoever holds it. */
 #ifndef SERVER_CONFIG_VALUE_H
 #define SERVER_CONFIG_VALUE_H
 

@@ -2,7 +2,9 @@
  * and StopReplica, whether they come over the wire or from the controller in this process.
  *
  * Ops run in the order in which they were submitted, each on some worker (they make and remove
- * folders), never two at once. THREADS  any may submit. */
+ * folders), never two at once.
+ *
+ * THREADS  any may submit. */
 #ifndef SERVER_CONTROL_QUEUE_H
 #define SERVER_CONTROL_QUEUE_H
 

@@ -2,8 +2,11 @@
  * free again. The metadata cache forgets a topic earlier, when its deletion begins.
  *
  * It ends when none of the names is left under /admin/delete_topics, at the deadline, or when the
- * connection closes. OWNERSHIP  the request's arena. THREADS  everything on the request's reactor.
- */
+ * connection closes.
+ *
+ * OWNERSHIP  the request's arena.
+ *
+ * THREADS    everything on the request's reactor. */
 #ifndef SERVER_DELETION_WAIT_H
 #define SERVER_DELETION_WAIT_H
 

@@ -2,8 +2,9 @@
  * delayed_fetch.c (waiting), fetch_warm.c (cold records), fetch_convert.c (old formats) and
  * fetch_answer.c. All in the request's arena; on the connection's reactor but for conversions.
  *
- * THREADS    the reactor; while a worker reads ahead or converts, the worker alone. OWNERSHIP  the
- * op holds its partitions, slices and converted bytes until fetch_release. */
+ * THREADS    the reactor; while a worker reads ahead or converts, the worker alone.
+ *
+ * OWNERSHIP  the op holds its partitions, slices and converted bytes until fetch_release. */
 #ifndef SERVER_FETCH_OP_H
 #define SERVER_FETCH_OP_H
 

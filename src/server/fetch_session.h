@@ -3,11 +3,15 @@
  *
  * A session has an id, the epoch that its next request must carry, and an ordered list of
  * partitions. Partitions that gave records move to the end, so that under the response limit all
- * get their turn. BOUNDS   at most `slots` sessions; all partitions of all sessions together at
- * most `slots` * FETCH_SESSION_PARTITIONS_PER_SLOT: a session that would pass that is not made (id
- * 0), or is dropped when it grows past it (the fetcher starts a full one). THREADS  any: one lock
- * over the cache, held for look-ups and list work only. What a request is to serve is copied into
- * its arena, so it does not matter to it what happens to the session meanwhile. */
+ * get their turn.
+ *
+ * BOUNDS   at most `slots` sessions; all partitions of all sessions together at most `slots` *
+ *          FETCH_SESSION_PARTITIONS_PER_SLOT: a session that would pass that is not made (id 0), or
+ *          is dropped when it grows past it (the fetcher starts a full one).
+ *
+ * THREADS  any: one lock over the cache, held for look-ups and list work only. What a request is to
+ *          serve is copied into its arena, so it does not matter to it what happens to the session
+ *          meanwhile. */
 #ifndef SERVER_FETCH_SESSION_H
 #define SERVER_FETCH_SESSION_H
 

@@ -1,8 +1,11 @@
 /* group_op.h - a request on its way to the group coordinator and back to its connection's reactor.
  *
  * A connection that closes meanwhile takes the op back: a parked join or sync ends at once.
- * OWNERSHIP  the request's arena; gone with the answer. THREADS  begin and finish on the reactor;
- * in between the response and the arena are the coordinator's. */
+ *
+ * OWNERSHIP  the request's arena; gone with the answer.
+ *
+ * THREADS    begin and finish on the reactor; in between the response and the arena are the
+ *            coordinator's. */
 #ifndef SERVER_GROUP_OP_H
 #define SERVER_GROUP_OP_H
 

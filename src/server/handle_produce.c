@@ -1,9 +1,11 @@
 /* handle_produce.c - Produce v0-v11: each partition's records are checked where they lie in the
  * frame, given offsets, and appended; partitions do not affect each other.
  *
- * ACKS     0: no answer ever; any error closes the connection, which is all that such a client can
- *          notice. 1: answered after the append. -1: after the high watermark has passed it. Other
- *          values: nothing is appended. FLUSH    delayed_produce.c. */
+ * ACKS   0: no answer ever; any error closes the connection, which is all that such a client can
+ *        notice. 1: answered after the append. -1: after the high watermark has passed it. Other
+ *        values: nothing is appended.
+ *
+ * FLUSH  delayed_produce.c. */
 #include "server/handlers.h"
 #include "server/leader_hints.h"
 #include "server/produce_op.h"

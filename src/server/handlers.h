@@ -4,7 +4,9 @@
  * (request.h), at once or later. While it waits it may set req->net->aborted and req->net->user:
  * both are the handler's. The connection's user pointer is Produce's (produce_order.c).
  *
- * OWNERSHIP  the request is the handler's until it has answered. */
+ * OWNERSHIP  the request is the handler's until it has answered.
+ *
+ * THREADS    the connection's reactor, in which the answer is given, too (request.h). */
 #ifndef SERVER_HANDLERS_H
 #define SERVER_HANDLERS_H
 

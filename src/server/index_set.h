@@ -2,7 +2,9 @@
  * size known beforehand, in the request's arena.
  *
  * Linear in the number of items, whatever they are (the hash is keyed), where comparing each with
- * each would let one request hold a reactor. THREADS  one. */
+ * each would let one request hold a reactor.
+ *
+ * THREADS  one. */
 #ifndef SERVER_INDEX_SET_H
 #define SERVER_INDEX_SET_H
 

@@ -1,5 +1,7 @@
 /* leader_hints.h - telling a client who leads now (KIP-951): leader and epoch beside the error, and
- * once for each such leader its endpoint on the listener that the client used. THREADS  one. */
+ * once for each such leader its endpoint on the listener that the client used.
+ *
+ * THREADS  one. */
 #ifndef SERVER_LEADER_HINTS_H
 #define SERVER_LEADER_HINTS_H
 

@@ -3,8 +3,9 @@
  * (strict); older ones, and topics made on the way, are always served, and their client is held
  * back. Either way the answer says for how long.
  *
- * OWNERSHIP  part of the request's op, in its arena. THREADS  one at a time: first whoever writes
- * topics, then the request's reactor. */
+ * OWNERSHIP  part of the request's op, in its arena.
+ *
+ * THREADS    one at a time: first whoever writes topics, then the request's reactor. */
 #ifndef SERVER_MUTATION_QUOTA_H
 #define SERVER_MUTATION_QUOTA_H
 

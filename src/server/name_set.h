@@ -1,6 +1,8 @@
 /* name_set.h - the names of one request, to find those that stand in it twice. Memory: an arena.
  *
- * THREADS    one. OWNERSHIP  names are borrowed. */
+ * THREADS    one.
+ *
+ * OWNERSHIP  names are borrowed. */
 #ifndef SERVER_NAME_SET_H
 #define SERVER_NAME_SET_H
 

@@ -1,7 +1,9 @@
 /* relief.h - asking the controller for relief before the stop: that other brokers lead what this
  * one leads (ControlledShutdown). Some attempts, with pauses; then the broker stops anyway.
  *
- * Knows no socket: requests go through `send`. THREADS  the executor's. */
+ * Knows no socket: requests go through `send`.
+ *
+ * THREADS  the executor's. */
 #ifndef SERVER_RELIEF_H
 #define SERVER_RELIEF_H
 

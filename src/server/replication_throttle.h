@@ -3,7 +3,9 @@
  * {leader,follower}.replication.throttled.replicas.
  *
  * What goes to and comes from listed replicas is counted; those that lag are held back while the
- * rate is above its limit. Replicas in sync never are. THREADS  any. */
+ * rate is above its limit. Replicas in sync never are.
+ *
+ * THREADS  any. */
 #ifndef SERVER_REPLICATION_THROTTLE_H
 #define SERVER_REPLICATION_THROTTLE_H
 

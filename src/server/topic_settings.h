@@ -1,7 +1,9 @@
 /* topic_settings.h - the settings of a topic as clients see them: value, where it comes from, and
  * the values it stands before. For DescribeConfigs and the answer of CreateTopics.
  *
- * THREADS    any: no state. OWNERSHIP  a setting borrows from config, overrides and arena. */
+ * THREADS    any: no state.
+ *
+ * OWNERSHIP  a setting borrows from config, overrides and arena. */
 #ifndef SERVER_TOPIC_SETTINGS_H
 #define SERVER_TOPIC_SETTINGS_H
 

@@ -1,6 +1,8 @@
 /* tool_latency.h - counts of latencies, in steps that grow with the value (about 1.6 %), so that
  * adding one costs a few instructions and percentiles of any number of them need 32 KiB. Maximum
- * and mean are exact. THREADS  one, or the caller's lock. */
+ * and mean are exact.
+ *
+ * THREADS  one, or the caller's lock. */
 #ifndef TOOLS_TOOL_LATENCY_H
 #define TOOLS_TOOL_LATENCY_H
 

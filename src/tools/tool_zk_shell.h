@@ -1,7 +1,8 @@
 /* tool_zk_shell.h - the commands of zookeeper-shell, and how its lines are split into words.
  *
- * Output and messages are those of ZooKeeper's own command line client. THREADS  one, the main one.
- */
+ * Output and messages are those of ZooKeeper's own command line client.
+ *
+ * THREADS  one, the main one. */
 #ifndef TOOLS_TOOL_ZK_SHELL_H
 #define TOOLS_TOOL_ZK_SHELL_H
 
