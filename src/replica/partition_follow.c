@@ -4,15 +4,32 @@
 #include "base/logline.h"
 #include "replica/partition_private.h"
 
+/* A shortage (descriptors, memory) may pass, a dir that failed does not. */
+static enum kerr failure_in(const struct log *log, enum kerr e)
+{
+    return e == KERR_KAFKA_STORAGE_ERROR && !log_dir_offline(log_dir_of(log))
+               ? KERR_UNKNOWN_SERVER_ERROR
+               : e;
+}
+
 /* What the next fetch asks for tells the leader what is safe here: so flush.messages is kept
- * first. No lock held. */
+ * first. No lock held: the log may go meanwhile. */
 static enum kerr flush_if_due(struct partition *p)
 {
     struct log *log = partition_log(p);
     bool due = log && log_flush_bound(log) < log_end_offset(log);
+    enum kerr e = due ? partition_flush_now(p) : KERR_NONE;
     if (log)
         log_unref(log);
-    return due ? partition_flush_now(p) : KERR_NONE;
+    if (e == KERR_NONE)
+        return e;
+    log = partition_log(p); /* it may have been moved to another dir */
+    if (!log)
+        return atomic_load(&p->role) == PARTITION_OFFLINE ? KERR_KAFKA_STORAGE_ERROR
+                                                          : KERR_NOT_LEADER_OR_FOLLOWER;
+    e = failure_in(log, e);
+    log_unref(log);
+    return e;
 }
 
 /* With the lock held for reading on success: roles stay while the log is worked on. */
@@ -58,12 +75,10 @@ static void leave(struct partition *p, struct follow_view *view)
     pthread_rwlock_unlock(&p->lock);
 }
 
-/* Returns what became of it: a shortage (descriptors, memory) may pass, a dir that failed does not.
- */
+/* Returns what became of it. */
 static enum kerr leave_changed(struct partition *p, enum kerr e, struct follow_view *view)
 {
-    if (e == KERR_KAFKA_STORAGE_ERROR && !log_dir_offline(log_dir_of(p->log)))
-        e = KERR_UNKNOWN_SERVER_ERROR;
+    e = failure_in(p->log, e);
     look(p, view);
     pthread_mutex_unlock(&p->following);
     pthread_rwlock_unlock(&p->lock);

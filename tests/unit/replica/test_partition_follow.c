@@ -93,6 +93,29 @@ static void a_follower_that_cannot_flush_says_so(void **state)
     bench_close(&b);
 }
 
+/* A shortage while it flushes passes: who would not follow for that would stay out of the ISR until
+ * the next LeaderAndIsr. What it has is flushed by the next try, before the next fetch. */
+static void a_flush_that_a_shortage_stopped_is_tried_again(void **state)
+{
+    struct bench b;
+    struct partition *p = follower(&b);
+    struct follow_view v;
+    b.config.flush_messages = 1;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(partition_flush_now(p), KERR_NONE);
+    /* The names of what an append of a new epoch writes are to be synced. */
+    fs_fault_add(b.fault,
+                 (struct fs_fault_rule){.call = FS_SYNC_DIR, .times = -1, .error = EMFILE});
+    append_records(p, 1, KERR_UNKNOWN_SERVER_ERROR);
+    assert_int_equal(partition_follow_view(p, 1, &v), KERR_UNKNOWN_SERVER_ERROR);
+    assert_int_equal(flushed_to(p), 10);
+    fs_fault_clear(b.fault);
+    assert_int_equal(end_of(p), 11);
+    assert_int_equal(flushed_to(p), 11);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* A fetcher that is late has an answer for a log that ended at 10; another one of the same epoch
  * has cut it to 8 meanwhile. */
 static void a_log_that_another_fetcher_changed_stays(void **state)
@@ -143,5 +166,6 @@ static void a_log_that_is_as_it_was_is_changed(void **state)
 
 UNIT_MAIN(unit_test(what_flush_messages_wants_is_flushed_before_the_next_fetch),
           unit_test(a_follower_that_cannot_flush_says_so),
+          unit_test(a_flush_that_a_shortage_stopped_is_tried_again),
           unit_test(a_log_that_another_fetcher_changed_stays),
           unit_test(a_log_that_is_as_it_was_is_changed))
