@@ -209,14 +209,17 @@ void partition_take_topic_id(struct partition *p, struct uuid id)
 
 void partition_set_config(struct partition *p, const struct log_config *c)
 {
-    bool moved = false;
+    bool moved = false, due = false;
     pthread_rwlock_rdlock(&p->lock);
     if (p->log) {
         log_set_config(p->log, c);
+        due = log_flush_bound(p->log) < log_end_offset(p->log);
         if (atomic_load(&p->role) == PARTITION_LEADER)
             moved = partition_advance_locked(p);
     }
     pthread_rwlock_unlock(&p->lock);
+    if (due && p->env->workers) /* what is held back now may have nobody who comes to ask for it */
+        partition_flush_soon(p, p->env->workers);
     if (moved)
         partition_wake(p);
 }

@@ -646,6 +646,34 @@ static void a_new_leader_flushes_what_it_found(void **state)
     bench_close(&b);
 }
 
+/* flush.messages is lowered below what is not flushed, and nobody writes any more: what is held
+ * back from followers and consumers since would be so for ever. */
+static void a_lowered_flush_messages_flushes_what_is_over(void **state)
+{
+    struct bench b;
+    struct partition_read read;
+    bench_open(&b);
+    b.config.flush_messages = 100;
+    struct partition *p = bench_leader(&b, NUMBERS(1, 2));
+    assert_int_equal(bench_append(&b, p, 3, 1, NULL), KERR_NONE);
+    b.config.flush_messages = 4; /* three may be at risk */
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    sim_executor_drain(b.sim);
+    struct log *log = partition_log(p);
+    assert_int_equal(log_recovery_point(log), 0);
+    b.config.flush_messages = 3;
+    replica_manager_topic_config_changed(b.m, STR_LIT("t"));
+    assert_int_equal(bench_fetch(&b, p, 2, 0, &read), KERR_NONE);
+    assert_int_equal(read.log_end_offset, 2);
+    sim_executor_drain(b.sim);
+    assert_int_equal(log_recovery_point(log), 3);
+    assert_int_equal(bench_fetch(&b, p, 2, 0, &read), KERR_NONE);
+    assert_int_equal(read.log_end_offset, 3);
+    log_unref(log);
+    partition_unref(p);
+    bench_close(&b);
+}
+
 /* The log was cut below what a flush should reach: it ends, with the error of a leader that lost
  * its records. */
 static void a_flush_above_the_end_of_the_log_ends(void **state)
@@ -766,7 +794,9 @@ UNIT_MAIN(unit_test(leader_alone_commits_at_once), unit_test(epochs_of_requests_
           unit_test(latest_waits_for_the_high_watermark_of_the_epoch),
           unit_test(waiters_are_woken_by_whatever_moves), unit_test(flushes_are_gathered),
           unit_test(records_count_once_they_are_flushed),
-          unit_test(a_new_leader_flushes_what_it_found), unit_test(followers_get_what_is_flushed),
+          unit_test(a_new_leader_flushes_what_it_found),
+          unit_test(a_lowered_flush_messages_flushes_what_is_over),
+          unit_test(followers_get_what_is_flushed),
           unit_test(a_flush_above_the_end_of_the_log_ends),
           unit_test(a_busy_partition_lets_others_flush),
           unit_test(failed_flush_tells_all_and_takes_the_dir_offline))
