@@ -111,6 +111,36 @@ void partition_grow_isr(struct partition *p, int32_t id)
         propose(p, q);
 }
 
+/* May it join by what its last fetch told, and does it still fetch? -1: nobody. */
+static int32_t next_to_join_locked(struct partition *p)
+{
+    int64_t now = clock_mono_ms(p->env->clock), lag = p->env->replica_lag_ms;
+    int32_t id = -1;
+    if (atomic_load(&p->role) != PARTITION_LEADER)
+        return id;
+    pthread_mutex_lock(&p->marks);
+    for (int32_t i = 0; i < p->remotes_n && id < 0; i++) {
+        const struct remote_replica *r = &p->remotes[i];
+        if (r->last_fetch_ms >= 0 && now - r->last_fetch_ms <= lag &&
+            remote_replica_caught_up(r, log_end_offset(p->log), now, lag) &&
+            partition_may_join_locked(p, r))
+            id = r->id;
+    }
+    pthread_mutex_unlock(&p->marks);
+    return id;
+}
+
+/* Whoever was ripe while another change was under way was passed over. It is not left to its next
+ * fetch, which an idle follower may have out for long. */
+static void grow_by_next(struct partition *p)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    int32_t id = next_to_join_locked(p);
+    pthread_rwlock_unlock(&p->lock);
+    if (id >= 0)
+        partition_grow_isr(p, id);
+}
+
 /* ---- shrinking ---- */
 
 static bool lags_locked(const struct partition *p, const struct remote_replica *r)
@@ -258,6 +288,8 @@ enum isr_next partition_isr_answered(struct partition *p, uint64_t number,
         say_info("ReplicaManager", "%s-%d: the change of its ISR was answered with %s", p->topic,
                  (int)p->number, kerr_name((int16_t)a->error));
     partition_wake(p);
+    if (a->error == KERR_NONE) /* not after a refusal for want of memory: it would come at once */
+        grow_by_next(p);
     return next;
 }
 
