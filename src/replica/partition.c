@@ -40,6 +40,7 @@ struct partition *partition_new(const struct partition_env *env, struct topic_pa
     atomic_init(&p->leader_id, -1);
     atomic_init(&p->leader_epoch, -1);
     p->controller_epoch = -1;
+    p->awaited.leader = -1;
     p->epoch_start = -1;
     list_init(&p->flushes);
     list_init(&p->waiters);

@@ -56,6 +56,13 @@ struct remote_replica {
                            is about to stop */
 };
 
+/* What a LeaderAndIsr said whose leader was not known to live here: obeyed once it is. */
+struct awaited_leader {
+    int32_t leader; /* -1: none is awaited */
+    int32_t controller_epoch, leader_epoch, partition_epoch, replicas_n;
+    struct uuid topic_id, fetched_id;
+};
+
 struct partition {
     /* Fixed. */
     const struct partition_env *env;
@@ -63,7 +70,8 @@ struct partition {
     int32_t topic_len;
     int32_t number;
     atomic_int refs;
-    struct hnode node; /* in the replica manager's map, under its lock */
+    struct hnode node;             /* in the replica manager's map, under its lock */
+    struct awaited_leader awaited; /* under the replica manager's `control` */
 
     /* Under `lock`. Fields that are asked for one by one are atomic too. */
     pthread_rwlock_t lock;

@@ -26,6 +26,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
         .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
     atomic_init(&m->broker_epoch, -1);
     m->controller_epoch = -1;
+    atomic_init(&m->some_await, false);
     pthread_rwlock_init(&m->map_lock, NULL);
     pthread_mutex_init(&m->control, NULL);
     hmap_init(&m->map);
@@ -283,6 +284,7 @@ enum kerr replica_manager_update_metadata(struct replica_manager *m,
     if (e == KERR_NONE) {
         tell_addresses(m);
         step_down(m, req);
+        replica_manager_follow_awaited(m);
         replica_listeners_deleted(m, req);
     }
     pthread_mutex_unlock(&m->control);

@@ -75,11 +75,77 @@ static enum kerr open_log(struct replica_manager *m, struct partition *p, const 
     return e;
 }
 
+/* The controller heard of the leader before it told us of it: what tells us who lives comes after
+ * this, and nobody says again who leads. */
+static void await_leader(struct replica_manager *m, struct partition *p, const struct leadership *l,
+                         struct uuid id)
+{
+    say_warn("ReplicaManager",
+             "%s-%d: its leader of epoch %d, broker %d, is not known to live; it is followed once "
+             "it is",
+             p->topic, (int)p->number, (int)l->leader_epoch, (int)l->leader);
+    p->awaited = (struct awaited_leader){.leader = l->leader,
+                                         .controller_epoch = l->controller_epoch,
+                                         .leader_epoch = l->leader_epoch,
+                                         .partition_epoch = l->partition_epoch,
+                                         .replicas_n = l->replicas_n,
+                                         .topic_id = l->topic_id,
+                                         .fetched_id = id};
+    atomic_store(&m->some_await, true);
+}
+
+/* Has the partition moved on, so that another LeaderAndIsr must be under way? */
+static bool is_outdated(struct replica_manager *m, struct partition *p)
+{
+    struct topic_partition tp = partition_tp(p);
+    const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
+    const struct partition_info *now = metadata_partition(s, tp.topic, tp.partition);
+    bool outdated = atomic_load(&p->role) == PARTITION_OFFLINE ||
+                    atomic_load(&p->leader_epoch) >= p->awaited.leader_epoch ||
+                    (now && now->leader_epoch > p->awaited.leader_epoch);
+    metadata_release(s);
+    return outdated;
+}
+
+static void follow_if_it_lives(void *arg, struct partition *p)
+{
+    struct replica_manager *m = arg;
+    const struct awaited_leader *w = &p->awaited;
+    if (w->leader < 0)
+        return;
+    if (!is_alive(m, w->leader)) {
+        atomic_store(&m->some_await, true);
+        return;
+    }
+    struct log *log = is_outdated(m, p) ? NULL : log_manager_find(m->o.logs, partition_tp(p));
+    if (log) {
+        struct leadership l = {.controller_epoch = w->controller_epoch,
+                               .leader = w->leader,
+                               .leader_epoch = w->leader_epoch,
+                               .partition_epoch = w->partition_epoch,
+                               .replicas_n = w->replicas_n,
+                               .topic_id = w->topic_id};
+        say_info("ReplicaManager", "%s-%d: its leader of epoch %d, broker %d, is there now",
+                 p->topic, (int)p->number, (int)w->leader_epoch, (int)w->leader);
+        partition_make_follower(p, &l, log);
+        fetch_from(m, p, &l, w->fetched_id);
+        log_unref(log);
+    }
+    p->awaited.leader = -1;
+}
+
+void replica_manager_follow_awaited(struct replica_manager *m)
+{
+    if (atomic_exchange(&m->some_await, false))
+        replica_manager_each(m, follow_if_it_lives, m);
+}
+
 static enum kerr take_role(struct replica_manager *m, struct partition *p, const isr_state *s,
                            struct uuid id)
 {
     struct log *log;
     enum kerr e = open_log(m, p, s, id, &log);
+    p->awaited.leader = -1;
     if (e == KERR_NONE) {
         struct leadership l = {.controller_epoch = s->controller_epoch,
                                .leader = s->leader,
@@ -97,12 +163,10 @@ static enum kerr take_role(struct replica_manager *m, struct partition *p, const
             e = partition_make_follower(p, &l, log);
             fetch_from(m, p, &l, id);
         } else if (s->leader >= 0) {
-            say_warn("ReplicaManager",
-                     "%s-%d: its leader of epoch %d, broker %d, is not known to live", p->topic,
-                     (int)p->number, (int)s->leader_epoch, (int)s->leader);
+            await_leader(m, p, &l, id);
         }
-        /* else: the log is there, so that its high watermark stays in the checkpoint; a later
-         * request will tell of a leader that lives */
+        /* Without a leader the log is there all the same: its high watermark stays in the
+         * checkpoint. */
         log_unref(log);
     }
     if (e == KERR_KAFKA_STORAGE_ERROR) {

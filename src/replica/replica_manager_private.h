@@ -18,6 +18,7 @@ struct replica_manager {
      * it and nowhere else. */
     pthread_mutex_t control;
     int32_t controller_epoch; /* newest heard, of all kinds of requests; under control */
+    atomic_bool some_await;   /* a partition may await its leader; changed under control */
 };
 
 /* replica_listeners.c: tells the listeners. No lock but `control` may be held. */
@@ -37,6 +38,8 @@ struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
 /* Where brokers reach this one; NULL when it has no such listener. */
 const struct endpoint *replica_manager_endpoint(const struct replica_manager *m,
                                                 const struct broker_info *b);
+/* Metadata has changed: those that await a leader that is known now follow it. `control` held. */
+void replica_manager_follow_awaited(struct replica_manager *m);
 /* It is not fetched any more. `control` held. */
 void replica_manager_unfollow(struct replica_manager *m, struct partition *p);
 /* Drops it from the map. `control` held. */

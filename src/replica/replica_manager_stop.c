@@ -27,6 +27,7 @@ static enum kerr stop_partition(struct replica_manager *m, struct partition *p,
     if (leader_epoch >= 0 && leader_epoch < atomic_load(&p->leader_epoch))
         return KERR_FENCED_LEADER_EPOCH;
     replica_manager_unfollow(m, p);
+    p->awaited.leader = -1;
     if (!delete) {
         partition_wake(p);
         return KERR_NONE;

@@ -144,6 +144,44 @@ static void leader_unknown_to_the_metadata_still_gets_us_a_log(void **state)
     bench_close(&b);
 }
 
+/* LeaderAndIsr may come before the UpdateMetadata that tells of the leader, and nobody says it
+ * again. Seen by chaos: an ISR that did not grow for as long as the epoch lasted. */
+static void a_leader_is_followed_once_it_is_known_to_live(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    assert_int_equal(bench_metadata(&b, 2, "t"), KERR_NONE); /* 3 is not there */
+    struct lead l = lead_of(3, 4);
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    l.leader_epoch = 5;
+    assert_int_equal(bench_lead(&b, "t", 1, l), KERR_NONE);
+    assert_int_equal(bench_stop(&b, "t", 1, -1, false), KERR_NONE); /* not wanted any more */
+    assert_int_equal(bench_metadata(&b, 2, "t"), KERR_NONE);        /* no news of 3 */
+    assert_string_equal(state_of(&b, "t", 0), "none");
+    assert_int_equal(bench_metadata(&b, 3, "t"), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "follower");
+    assert_string_equal(state_of(&b, "t", 1), "none");
+    enum kerr why;
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    assert_int_equal(partition_leader_epoch(p), 4);
+    assert_int_equal(partition_leader_id(p), 3);
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* What was said since counts: it leads by now, and does not go back. */
+static void a_leader_that_comes_too_late_is_not_followed(void **state)
+{
+    struct bench b;
+    bench_open(&b);
+    assert_int_equal(bench_metadata(&b, 2, "t"), KERR_NONE);
+    assert_int_equal(bench_lead(&b, "t", 0, lead_of(3, 4)), KERR_NONE);
+    assert_int_equal(bench_lead(&b, "t", 0, lead_of(1, 5)), KERR_NONE);
+    assert_int_equal(bench_metadata(&b, 3, "t"), KERR_NONE);
+    assert_string_equal(state_of(&b, "t", 0), "leader");
+    bench_close(&b);
+}
+
 /* ---- epochs of controller and broker ---- */
 
 static void old_controllers_are_refused_whatever_they_send(void **state)
@@ -666,6 +704,8 @@ UNIT_MAIN(unit_test(look_ups_tell_why),
           unit_test(leader_epochs_decide), unit_test(older_partition_epoch_changes_nothing),
           unit_test(not_among_the_replicas), unit_test(bad_names_make_no_folder),
           unit_test(leader_unknown_to_the_metadata_still_gets_us_a_log),
+          unit_test(a_leader_is_followed_once_it_is_known_to_live),
+          unit_test(a_leader_that_comes_too_late_is_not_followed),
           unit_test(old_controllers_are_refused_whatever_they_send),
           unit_test(requests_for_an_earlier_life_are_refused),
           unit_test(who_was_left_behind_steps_down), unit_test(topic_id_is_kept_and_defended),
