@@ -4,6 +4,10 @@ cd "$root"
 
 say() { printf '\n==> %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+wrong() { printf 'error: %s\n\n' "$*" >&2; usage >&2; exit 2; } # an argument; usage is the script's own
+
+# Does anybody take connections on this port of 127.0.0.1?
+in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
@@ -47,7 +51,7 @@ build_release() {
   # A folder made by hand keeps its generator: cmake refuses another one.
   local generator=(-G Ninja)
   [ -f build/CMakeCache.txt ] && generator=()
-  say "building (build/)"
+  say "building (build/); progress: tail -f $root/build.log"
   cmake -S . -B build "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DKAFKAD_TESTS=$tests >build.log 2>&1 ||
     { cat build.log; die "cmake could not configure"; }
   cmake --build build -j"$(nproc)" >>build.log 2>&1 || { tail -40 build.log; die "build failed (build.log)"; }

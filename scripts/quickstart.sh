@@ -36,7 +36,10 @@ stop_broker() {
   die "the broker (process $pid) has not stopped within 30 s; see $server_log"
 }
 
+need_port() { ! in_use "$port" || die "port $port is in use by another program: set KAFKAD_PORT to a free one"; }
+
 start_broker() {
+  need_port
   mkdir -p "$data/logs"
   cat >"$data/server.properties" <<P
 broker.id=0
@@ -50,12 +53,18 @@ P
   echo "$pid" >"$pid_file"
   for _ in $(seq 300); do
     grep -q 'KafkaServer id=[0-9]*\] started' "$server_log" && return 0
-    kill -0 "$pid" 2>/dev/null || { rm -f "$pid_file"; cat "$server_log" >&2; die "the broker did not start"; }
+    if ! kill -0 "$pid" 2>/dev/null; then
+      rm -f "$pid_file"
+      cat "$server_log" >&2
+      ! grep -qi 'address already in use' "$server_log" || die "port $port is in use: set KAFKAD_PORT to a free one"
+      die "the broker did not start"
+    fi
     sleep 0.1
   done
   die "the broker is not up after 30 s; see $server_log"
 }
 
+[ $# -le 1 ] || wrong "one argument at most, not '$*'"
 once=no
 case "${1:-}" in
   "") ;;
@@ -67,9 +76,10 @@ case "${1:-}" in
     exit 0
     ;;
   -h | --help) usage; exit 0 ;;
-  *) usage >&2; exit 1 ;;
+  *) wrong "unknown argument '$1'" ;;
 esac
 
+running || need_port # before a build that takes minutes
 install_packages core
 build_release
 

@@ -191,7 +191,7 @@ class ClusterScript(unittest.TestCase):
             self.script("down", "--delete")
         self.assertFalse(os.path.exists(folder))
         for words in ((), ("fly",), ("up", "0"), ("up", "x"), ("kill",), ("down", "now")):
-            self.script(*words, status=1)
+            self.script(*words, status=2)
         self.assertIn("./scripts/cluster.sh up [N]", self.script("--help"))
 
 
