@@ -208,12 +208,15 @@ up() {
     wait_for "$id" 60 started "$id"
   done
   status
+  local self=./scripts/cluster.sh
+  [ "$folder" = "$root/cluster" ] || self="KAFKAD_CLUSTER=$folder $self"
   cat <<T
 
 Try:
   $bin/kafka-topics --bootstrap-server 127.0.0.1:$port --create --topic hello --partitions 3
   $bin/kafka-topics --bootstrap-server 127.0.0.1:$port --describe --topic hello
-  ./scripts/cluster.sh kill 1
+  $self kill 1
+  $self wait
 T
 }
 

@@ -3,7 +3,7 @@
  *
  *   group_consumer BOOTSTRAP GROUP TOPIC COUNT
  *
- * Ends after COUNT records, with what it had committed. */
+ * Ends after at least COUNT records (all that a poll gave), with what it had committed. */
 #include <stdio.h>
 #include <stdlib.h>
 
