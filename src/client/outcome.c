@@ -210,12 +210,14 @@ void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
 
 /* ---- answers ---- */
 
+/* Whoever says so does not lead the partition (any more), or cannot: metadata is out of date. */
 static bool leader_is_stale(kafka_err_t err)
 {
     return err == KERR_NOT_LEADER_OR_FOLLOWER || err == KERR_LEADER_NOT_AVAILABLE ||
            err == KERR_FENCED_LEADER_EPOCH || err == KERR_UNKNOWN_TOPIC_OR_PARTITION ||
            err == KERR_KAFKA_STORAGE_ERROR || err == KERR_UNKNOWN_TOPIC_ID ||
-           err == KERR_REPLICA_NOT_AVAILABLE || err == KAFKA_ERR_TRANSPORT ||
+           err == KERR_REPLICA_NOT_AVAILABLE || err == KERR_LISTENER_NOT_FOUND ||
+           err == KERR_NETWORK_EXCEPTION || err == KAFKA_ERR_TRANSPORT ||
            err == KAFKA_ERR_TIMED_OUT;
 }
 
@@ -249,8 +251,6 @@ static void send_again(kafka_producer_t *p, struct pbatch *b, kafka_err_t err)
     }
     queue_place(p, q);
     pthread_mutex_unlock(&p->lock);
-    if (leader_is_stale(err))
-        cluster_refresh(p->cluster);
 }
 
 static bool worth_sending_again(kafka_producer_t *p, const struct pbatch *b, kafka_err_t err)
@@ -309,6 +309,8 @@ void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
     kafka_err_t err = client_err_of_status(status);
     if (status == 0 && p->acks != 0)
         err = r ? r->error_code : KAFKA_ERR_BAD_RESPONSE;
+    if (leader_is_stale(err)) /* whether this batch is sent again or not: the next one will be */
+        cluster_refresh(p->cluster);
     if (err == KAFKA_OK)
         outcome_complete(p, b, err, NULL, r ? r->base_offset : -1, r ? r->log_append_time_ms : -1,
                          NULL);

@@ -85,6 +85,55 @@ static void a_leaderless_partition_waits_for_its_leader(void **state)
     end_all_written(&t);
 }
 
+static const char *const one_attempt[] = {"retries", "0", "enable.idempotence", "false", NULL};
+
+static kafka_err_t outcome_of_one(struct fault_test *t)
+{
+    send_some(t, 1);
+    assert_int_equal(kafka_producer_flush(t->p, 60000), KAFKA_OK);
+    assert_int_equal(t->log.n, t->sent);
+    return t->log.v[t->sent - 1].err;
+}
+
+/* The old leader lives and answers: nothing but its answer tells that there is another. */
+static void without_retries_the_new_leader_is_found(void **state)
+{
+    struct fault_test t;
+    begin(&t, 2, 1, one_attempt);
+    assert_int_equal(outcome_of_one(&t), KAFKA_OK);
+    mock_move_leader(t.m, "t", 0, 1);
+    int asked = mock_seen(t.m, API_METADATA);
+    kafka_err_t err = outcome_of_one(&t);
+    assert_int_equal(err, KERR_NOT_LEADER_OR_FOLLOWER);
+    /* the refresh may still be on its way when the next is sent */
+    while (err == KERR_NOT_LEADER_OR_FOLLOWER) {
+        mock_await(t.m, API_METADATA, ++asked);
+        err = outcome_of_one(&t);
+    }
+    assert_int_equal(err, KAFKA_OK);
+    kafka_producer_close(t.p, -1);
+    mock_stop(t.m);
+}
+
+static void a_failed_batch_asks_for_metadata(void **state)
+{
+    static const int16_t errors[] = {
+        KERR_NOT_LEADER_OR_FOLLOWER,     KERR_LEADER_NOT_AVAILABLE, KERR_FENCED_LEADER_EPOCH,
+        KERR_UNKNOWN_TOPIC_OR_PARTITION, KERR_KAFKA_STORAGE_ERROR,  KERR_UNKNOWN_TOPIC_ID,
+        KERR_REPLICA_NOT_AVAILABLE,      KERR_LISTENER_NOT_FOUND,   KERR_NETWORK_EXCEPTION};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct fault_test t;
+        begin(&t, 1, 1, one_attempt);
+        assert_int_equal(outcome_of_one(&t), KAFKA_OK);
+        int asked = mock_seen(t.m, API_METADATA);
+        mock_script(t.m, API_PRODUCE, MOCK_ERROR, errors[i], 1);
+        assert_int_equal(outcome_of_one(&t), errors[i]);
+        mock_await(t.m, API_METADATA, asked + 1);
+        kafka_producer_close(t.p, -1);
+        mock_stop(t.m);
+    }
+}
+
 /* ---- lost connections ---- */
 
 static void connection_ends(enum mock_action action, int times, const char *in_flight)
@@ -460,6 +509,8 @@ static void old_brokers_are_written_to_as_they_can(void **state)
 
 UNIT_MAIN(unit_test(retriable_errors_heal), unit_test(follows_the_leader),
           unit_test(a_leaderless_partition_waits_for_its_leader),
+          unit_test(without_retries_the_new_leader_is_found),
+          unit_test(a_failed_batch_asks_for_metadata),
           unit_test(requests_lost_with_their_connection_are_sent_again),
           unit_test(answers_lost_with_their_connection_make_no_duplicates),
           unit_test(answers_that_do_not_come_make_no_duplicates),
