@@ -54,18 +54,11 @@ static int check_zookeeper(const struct config *c, char *err, size_t err_n)
 
 static int check_listeners(const struct config *c, char *err, size_t err_n)
 {
-    static const char *const names[] = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"};
     int rc = 0;
     for (int i = 0; i < c->listeners_n; i++) {
-        const struct listener_config *l = &c->listeners[i];
         char line[1024];
-        if (l->security_protocol == 0)
+        if (config_listener_served(&c->listeners[i], line, sizeof(line)))
             continue;
-        snprintf(line, sizeof(line),
-                 "listeners=%s://%s:%d: listener %s has the security protocol %s, and this version "
-                 "has no TLS and no SASL; make it PLAINTEXT, here or in "
-                 "listener.security.protocol.map, on a network that may see all, or remove it",
-                 l->name, l->host, l->port, l->name, names[l->security_protocol]);
         add_line(err, err_n, line);
         rc = -ENOTSUP;
     }

@@ -145,6 +145,8 @@ bool config_is_given(const struct config *c, const char *name);
  * `otherwise`. The setting is a whole number. */
 int64_t config_listener_int(const struct config *c, const char *listener, const char *name,
                             int64_t otherwise);
+/* Can this version serve it? false: err says why not, and what to do. */
+bool config_listener_served(const struct listener_config *l, char *err, size_t err_n);
 /* The setting that a key sets: its own row, or that behind "listener.name.<listener>.", where
  * *listener is then true (may be NULL). NULL = none. Static. */
 const struct config_row *config_row_of(const char *key, bool *listener);

@@ -1,8 +1,9 @@
 /* kafkad_main.c - the daemon: command line, settings, signals.
  *
  * SIGNALS  are blocked in every thread but one, which waits for them: the first SIGTERM, SIGINT or
- *          SIGHUP ends the broker cleanly, the second ends the process at once. SIGQUIT asks for a
- *          few lines about what the broker is doing, as it asks a JVM.
+ *          SIGHUP ends the broker cleanly, another one at least 5 seconds later ends the process at
+ *          once (see stop_signals.h). SIGQUIT asks for a few lines about what the broker is doing,
+ *          as it asks a JVM.
  * EXIT     0 stopped on request; 1 start refused, broker died, or stopped at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -14,10 +15,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/logline.h"
 #include "base/std_fds.h"
 #include "server/broker.h"
 #include "server/broker_dump.h"
+#include "server/stop_signals.h"
 
 enum action { ACTION_RUN, ACTION_CHECK, ACTION_DOCS };
 
@@ -34,7 +37,11 @@ static const char usage[] =
     "  --override key=value   wins over the file; may be given again and again\n"
     "  --check-config         checks the settings and exits: 0 when the broker would take them\n"
     "  --print-config-docs    prints the page of all settings (docs/configuration.md)\n"
-    "  --version, --help\n";
+    "  --version, --help\n"
+    "\n"
+    "SIGTERM, SIGINT and SIGHUP stop the broker cleanly; another one 5 seconds after the first or\n"
+    "later ends the process at once, within these 5 seconds it is ignored. SIGQUIT logs what the\n"
+    "broker is doing.\n";
 
 /* ---- command line ---- */
 
@@ -141,11 +148,12 @@ static void say_no_file(const struct command_line *line, const struct config *c)
         shown += snprintf(listeners + shown, sizeof(listeners) - (size_t)shown, "%s%s://%s:%d",
                           i ? "," : "", c->listeners[i].name, c->listeners[i].host,
                           c->listeners[i].port);
+    char but[64] = "";
+    if (props_count(line->overrides) > 0)
+        snprintf(but, sizeof(but), " but for %zu --override", props_count(line->overrides));
     say_info("kafkad",
-             "no settings file was given: the defaults hold but for %zu --override; log dir %s%s, "
-             "listeners %s",
-             props_count(line->overrides), c->log_dirs[0], c->log_dirs_n > 1 ? " and more" : "",
-             listeners);
+             "no settings file was given: the defaults hold%s; log dir %s%s, listeners %s", but,
+             c->log_dirs[0], c->log_dirs_n > 1 ? " and more" : "", listeners);
 }
 
 /* The file with the overrides on top; NULL with lines logged. */
@@ -208,27 +216,47 @@ static void set_broker(struct stopper *s, struct broker *b)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void wish_stop(struct stopper *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->wished = true;
+    pthread_cond_signal(&s->cond);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void take_stop_signal(struct stopper *s, struct stop_signals *seen, const char *name)
+{
+    switch (stop_signals_take(seen, clock_mono_ms(clock_real()))) {
+    case STOP_CLEANLY:
+        say_info("kafkad", "%s: stopping", name);
+        wish_stop(s);
+        break;
+    case STOP_IGNORE_FIRST:
+        say_info("kafkad",
+                 "another %s: already stopping; one that comes %d s after the first ends "
+                 "the process at once",
+                 name, STOP_AT_ONCE_AFTER_MS / 1000);
+        break;
+    case STOP_IGNORE:
+        break;
+    case STOP_AT_ONCE:
+        say_warn("kafkad", "another %s: stopping at once", name);
+        _exit(1);
+    }
+}
+
 static void *wait_for_signals(void *arg)
 {
     struct stopper *s = arg;
-    for (int count = 1;; count++) {
+    struct stop_signals seen = {0};
+    for (;;) {
         int signal;
         if (sigwait(&s->signals, &signal) != 0)
             continue;
-        if (signal == SIGQUIT) {
+        if (signal == SIGQUIT)
             dump(s);
-            count--;
-            continue;
-        }
-        if (count > 1) {
-            say_warn("kafkad", "second %s: stopping at once", strsignal(signal));
-            _exit(1);
-        }
-        say_info("kafkad", "%s: stopping", strsignal(signal));
-        pthread_mutex_lock(&s->lock);
-        s->wished = true;
-        pthread_cond_signal(&s->cond);
-        pthread_mutex_unlock(&s->lock);
+        else
+            take_stop_signal(s, &seen, strsignal(signal));
     }
     return NULL;
 }
