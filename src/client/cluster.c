@@ -40,6 +40,39 @@ bool client_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadl
 
 /* ---- nodes ---- */
 
+struct proven {
+    struct list link;
+    char address[];
+};
+
+static bool is_proven(const struct cluster *c, const char *address)
+{
+    list_each (it, &c->proven)
+        if (strcmp(list_entry(it, struct proven, link)->address, address) == 0)
+            return true;
+    return false;
+}
+
+/* The node spoke Kafka's protocol. Without memory it is forgotten with the node: no harm. */
+static void prove(struct node *n)
+{
+    if (n->answered)
+        return;
+    n->answered = true;
+    size_t size = strlen(n->address) + 1;
+    struct proven *p = is_proven(n->cluster, n->address) ? NULL : malloc(sizeof *p + size);
+    if (!p)
+        return;
+    memcpy(p->address, n->address, size);
+    list_push_back(&n->cluster->proven, &p->link);
+}
+
+static void free_proven(struct cluster *c)
+{
+    list_each_safe (it, &c->proven)
+        free(list_entry(it, struct proven, link));
+}
+
 static struct node *node_new(struct cluster *c, int32_t id, struct str host, int port)
 {
     struct node *n = calloc(1, sizeof *n);
@@ -230,8 +263,9 @@ struct sent {
     void *arg;
 };
 
-/* What went wrong, as people need it. A port that takes connections but never answered has, most
- * likely, another protocol behind it. */
+/* What went wrong, as people need it. A port that takes connections but never answered, not even
+ * to another node of ours or to the negotiation alone, has, most likely, another protocol behind
+ * it. */
 static void describe_failure(const struct node *n, int status, char *out, size_t size)
 {
     bool odd = status == -ECONNRESET || status == -EPROTO || status == -ETIMEDOUT;
@@ -240,7 +274,7 @@ static void describe_failure(const struct node *n, int status, char *out, size_t
                        : status == -ETIMEDOUT  ? "no answer in time"
                                                : strerror(-status);
     snprintf(out, size, "broker %s: %s%s", n->address, what,
-             odd && !n->answered
+             odd && !n->answered && !is_proven(n->cluster, n->address)
                  ? " (is it a Kafka listener, and security.protocol=PLAINTEXT right for it?)"
                  : "");
 }
@@ -252,6 +286,8 @@ static void note_failure(struct node *n, int status)
     struct cluster *c = n->cluster;
     int64_t now = executor_now_ms(c->ex);
     char text[400];
+    if (n->peer && peer_answered(n->peer))
+        prove(n);
     describe_failure(n, status, text, sizeof text);
     pthread_mutex_lock(&c->lock);
     memcpy(c->failure, text, sizeof text);
@@ -277,7 +313,7 @@ static void note_outcome(struct node *n, int status)
     if (status == 0) {
         n->failures = 0;
         n->retry_at_ms = 0;
-        n->answered = true;
+        prove(n);
     } else if (status != -ECANCELED && status != -ENOTSUP) {
         note_failure(n, status);
     }
@@ -467,6 +503,7 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
     c->client_id = str_dup(str_of(client_id));
     list_init(&c->nodes);
     list_init(&c->bootstrap);
+    list_init(&c->proven);
     list_init(&c->ops);
     c->random = (unsigned)clock_mono_ns(clock_real());
     cluster_metadata_init(c);
@@ -503,6 +540,7 @@ void cluster_stop(struct cluster *c)
         return;
     cluster_call(c, close_on_thread, c);
     uv_executor_stop(c->uv);
+    free_proven(c);
     cluster_metadata_free(c);
     free(c->client_id);
     free(c);

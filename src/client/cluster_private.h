@@ -22,7 +22,7 @@ struct node {
     int failures; /* in a row */
     int64_t retry_at_ms;
     int64_t used_ms; /* last request or answer */
-    bool answered;   /* ever */
+    bool answered;   /* ever; its address is in cluster.proven */
     int64_t told_ms; /* its failures went to the log */
 };
 
@@ -59,7 +59,8 @@ struct cluster {
 
     /* Background thread only. */
     struct list nodes, bootstrap;
-    struct list ops; /* unfinished operations */
+    struct list proven; /* addresses where a broker has answered, whatever became of its node */
+    struct list ops;    /* unfinished operations */
     struct timer refresh_timer, idle_timer;
     bool refresh_in_flight;
     int refresh_failures;

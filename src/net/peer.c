@@ -130,6 +130,11 @@ bool peer_connected(const struct peer *p)
     return p->state == PEER_READY;
 }
 
+bool peer_answered(const struct peer *p)
+{
+    return p->answered;
+}
+
 int peer_in_flight(const struct peer *p)
 {
     return p->requests_n;

@@ -62,6 +62,9 @@ int peer_send(struct peer *p, int16_t api_key, int min_version, int max_version,
 /* The version that peer_send would take, or -1 (not connected yet, or none). */
 int peer_version(const struct peer *p, int16_t api_key, int min_version, int max_version);
 bool peer_connected(const struct peer *p);
+/* Some connection, this one or an earlier one, got through the negotiation: Kafka's protocol is
+ * spoken there. */
+bool peer_answered(const struct peer *p);
 /* Requests whose callback has not come. */
 int peer_in_flight(const struct peer *p);
 /* The broker's ranges (its ApiVersions answer), once connected: min/max of a key; false when not

@@ -93,5 +93,6 @@ void peer_handshake_answer(struct peer *p, struct peer_request *r, struct reader
         return;
     }
     p->state = PEER_READY;
+    p->answered = true;
     peer_send_waiting(p);
 }

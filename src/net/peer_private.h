@@ -65,6 +65,7 @@ struct peer {
     int port;
     struct peer_options options; /* its strings are ours */
     enum peer_state state;
+    bool answered;          /* READY, ever */
     struct dialer *dialer;  /* DIALING */
     struct peer_link *link; /* HANDSHAKE, READY */
     struct peer_range ranges[API_KEY_MAX + 1];

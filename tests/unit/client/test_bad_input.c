@@ -309,6 +309,66 @@ static void a_broker_that_cuts_every_answer_ends_the_delivery(void **state)
     expect_delivery_to_time_out(PROXY_CUT, "last failure: broker");
 }
 
+static void expect_plain_silence(const char *said)
+{
+    if (!strstr(said, "no answer in time") || strstr(said, "is it a Kafka listener"))
+        fail_msg("%s", said);
+}
+
+static void keep_silence(int level, const char *line, void *arg)
+{
+    if (strstr(line, "no answer in time") || strstr(line, "is it a Kafka listener"))
+        snprintf(arg, 500, "%s", line);
+}
+
+/* Its address is another than that of bootstrap.servers, and all it did was to negotiate: it is a
+ * Kafka listener, and only slow. */
+static void a_broker_that_negotiated_is_only_slow(void **state)
+{
+    struct mock *m = mock_start(1);
+    struct fault_proxy *proxy = fault_proxy_start(mock_port(m, 0));
+    static char line[500]; /* of the client's thread, read when that has ended */
+    kafka_record_t r = record("t");
+    mock_advertise(m, 0, fault_proxy_port(proxy));
+    mock_topic(m, "t", 1);
+    mock_script(m, API_PRODUCE, MOCK_IGNORE, 0, -1);
+    kafka_log_set_sink(keep_silence, line);
+    kafka_producer_t *p =
+        producer_at(mock_servers(m),
+                    (const char *[]){"request.timeout.ms", "1000", "delivery.timeout.ms", "20000",
+                                     "max.block.ms", "60000", "retries", "0", "enable.idempotence",
+                                     "false", "socket.connection.setup.timeout.ms", "10000", NULL});
+    assert_int_equal(kafka_producer_send(p, &r, NULL, NULL), KAFKA_OK);
+    assert_int_equal(kafka_producer_flush(p, PATIENCE_MS), KAFKA_OK);
+    kafka_producer_close(p, 0);
+    kafka_log_set_sink(NULL, NULL);
+    expect_plain_silence(line);
+    fault_proxy_stop(proxy);
+    mock_stop(m);
+}
+
+/* It answered as an address of bootstrap.servers, and then never as the node that it is. */
+static void an_address_that_answered_is_only_slow(void **state)
+{
+    struct mock *m = mock_start(1);
+    struct fault_proxy *proxy = fault_proxy_start(mock_port(m, 0));
+    int32_t count;
+    int64_t offset;
+    kafka_topic_partition_t tp = {"t", 0};
+    mock_advertise(m, 0, fault_proxy_port(proxy));
+    mock_topic(m, "t", 1);
+    kafka_consumer_t *c = consumer_at(fault_proxy_address(proxy), NULL);
+    while (kafka_consumer_partition_count(c, "t", &count) == KAFKA_ERR_TIMED_OUT)
+        ; /* default.api.timeout.ms is short here */
+    fault_proxy_set(proxy, PROXY_SILENT, 0, 1);
+    assert_int_equal(kafka_consumer_assign(c, &tp, 1), KAFKA_OK);
+    assert_int_equal(kafka_consumer_position(c, "t", 0, 3000, &offset), KAFKA_ERR_TIMED_OUT);
+    expect_plain_silence(kafka_last_error());
+    kafka_consumer_close_timeout(c, 300);
+    fault_proxy_stop(proxy);
+    mock_stop(m);
+}
+
 /* ---- damage ---- */
 
 struct damaged {
@@ -447,4 +507,6 @@ UNIT_MAIN(unit_test(refused_connections_are_told), unit_test(a_port_of_another_p
           unit_test(a_record_that_is_too_large_is_told), unit_test(a_full_buffer_is_told),
           unit_test(a_broker_that_falls_silent_ends_the_delivery),
           unit_test(a_broker_that_cuts_every_answer_ends_the_delivery),
-          unit_test(damaged_answers_do_no_harm), unit_test(what_was_damaged_heals))
+          unit_test(a_broker_that_negotiated_is_only_slow),
+          unit_test(an_address_that_answered_is_only_slow), unit_test(damaged_answers_do_no_harm),
+          unit_test(what_was_damaged_heals))

@@ -307,6 +307,7 @@ static void before_it_is_connected(void *arg)
     struct peer *p = ((struct peer_test *)arg)->peer;
     int16_t min, max;
     assert_false(peer_connected(p));
+    assert_false(peer_answered(p));
     assert_int_equal(peer_version(p, API_METADATA, -1, -1), -1);
     assert_false(peer_api_range(p, API_FETCH, &min, &max));
     assert_int_equal(peer_in_flight(p), 2);
@@ -317,6 +318,7 @@ static void when_it_is_connected(void *arg)
     struct peer *p = ((struct peer_test *)arg)->peer;
     int16_t min, max;
     assert_true(peer_connected(p));
+    assert_true(peer_answered(p));
     assert_int_equal(peer_in_flight(p), 0);
     assert_true(peer_api_range(p, API_FETCH, &min, &max));
     assert_int_equal(min, 4);
@@ -333,6 +335,7 @@ static void when_it_is_connected(void *arg)
 static void when_it_is_disconnected(void *arg)
 {
     assert_false(peer_connected(((struct peer_test *)arg)->peer));
+    assert_true(peer_answered(((struct peer_test *)arg)->peer));
 }
 
 static void negotiates_then_sends_what_waited(void **state)
