@@ -26,8 +26,11 @@ static int create(kafka_admin_t *a, const char *topic, int partitions)
     kafka_config_t configs[] = {{"cleanup.policy", "delete"}, {"retention.ms", "86400000"}};
     kafka_err_t err = kafka_admin_create_topic(a, topic, partitions, -1, NULL, 0, configs, 2,
                                                TIMEOUT_MS, message, sizeof message);
-    if (err != KAFKA_OK)
-        return fail(message, err);
+    if (err != KAFKA_OK) {
+        fprintf(stderr, "%s: %s (%s)\n", topic, *message ? message : kafka_err_text(err),
+                kafka_err_name(err));
+        return 1;
+    }
     printf("created %s with %d partitions\n", topic, partitions);
     return 0;
 }

@@ -40,6 +40,8 @@ void cluster_unfollow_topic(struct cluster *c, const char *topic);
  * thread, unless wait_ms is 0; @blocks */
 kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t partition,
                                int64_t wait_ms, int32_t *count);
+/* Errors of a topic that waiting will not heal: they end its waits at once. @thread any */
+bool cluster_topic_error_is_final(kafka_err_t err);
 /* Ends the waits of cluster_wait_topic. @thread any */
 void cluster_interrupt(struct cluster *c);
 /* false when topic or partition are not known. @thread any */

@@ -158,13 +158,13 @@ void cluster_interrupt(struct cluster *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Errors of a topic that waiting will not heal. */
-static bool is_final(kafka_err_t err)
+bool cluster_topic_error_is_final(kafka_err_t err)
 {
     return err == KERR_INVALID_TOPIC_EXCEPTION || err == KERR_TOPIC_AUTHORIZATION_FAILED ||
            err == KERR_INVALID_REPLICATION_FACTOR || err == KERR_UNKNOWN_TOPIC_ID;
 }
 
+/* wait_ms: what was waited for it, -1 when the answer was clear before. */
 static void tell_failure(struct cluster *c, const char *topic, int32_t partition, int32_t known,
                          kafka_err_t err, int64_t wait_ms)
 {
@@ -172,6 +172,8 @@ static void tell_failure(struct cluster *c, const char *topic, int32_t partition
     if (known >= 0)
         client_fail(err, "topic %s has %d partitions, but not partition %d, within %lld ms", topic,
                     known, partition, (long long)wait_ms);
+    else if (wait_ms < 0)
+        client_fail(err, "topic %s: %s (%s)", topic, kafka_err_text(err), kafka_err_name(err));
     else
         client_fail(err, "topic %s: %s (%s) within %lld ms%s", topic, kafka_err_text(err),
                     kafka_err_name(err), (long long)wait_ms, cluster_why(c, why, sizeof why));
@@ -182,6 +184,7 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
 {
     int64_t deadline = client_deadline(wait_ms);
     kafka_err_t err;
+    bool in_vain = false;
     pthread_mutex_lock(&c->lock);
     struct topic_meta *t = follow_locked(c, topic);
     unsigned interrupts = c->interrupts;
@@ -193,7 +196,7 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
         err = t ? t->err : KAFKA_ERR_NO_MEMORY;
         if (err == KAFKA_OK && partition < t->partitions_n)
             break;
-        if (!t || is_final(err) ||
+        if (!t || cluster_topic_error_is_final(err) ||
             (err == KERR_UNKNOWN_TOPIC_OR_PARTITION && t->answered && c->scope != SCOPE_PRODUCER))
             break;
         if (c->interrupts != interrupts) {
@@ -201,6 +204,7 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
             break;
         }
         if (!client_cond_wait(&c->changed, &c->lock, deadline)) {
+            in_vain = true;
             err = err == KAFKA_OK || !t->answered ? KAFKA_ERR_TIMED_OUT : err;
             break;
         }
@@ -213,7 +217,7 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     bool some = t && t->err == KAFKA_OK;
     pthread_mutex_unlock(&c->lock);
     if (err != KAFKA_OK && err != KAFKA_ERR_WAKEUP)
-        tell_failure(c, topic, partition, some ? known : -1, err, wait_ms);
+        tell_failure(c, topic, partition, some ? known : -1, err, in_vain ? wait_ms : -1);
     return err;
 }
 
@@ -436,8 +440,8 @@ static bool take_topics(struct cluster *c, const struct metadata_response *m, bo
         if (t->err == KAFKA_OK)
             complete &= take_partitions(c, t, m, from);
         else
-            complete &=
-                is_final(t->err) || (t->err == KERR_UNKNOWN_TOPIC_OR_PARTITION && !t->create);
+            complete &= cluster_topic_error_is_final(t->err) ||
+                        (t->err == KERR_UNKNOWN_TOPIC_OR_PARTITION && !t->create);
     }
     for (struct hnode *n = hmap_first(&c->topics); n; n = hmap_next(&c->topics, n)) {
         struct topic_meta *t = container_of(n, struct topic_meta, hnode);

@@ -207,6 +207,8 @@ static kafka_err_t await_topic(kafka_producer_t *p, const kafka_record_t *r, str
     kafka_err_t err =
         cluster_wait_topic(p->cluster, r->topic, least, may_wait ? p->max_block_ms : 0, &count);
     pthread_mutex_lock(&p->lock);
+    if (cluster_topic_error_is_final(err))
+        return err; /* max.block.ms had nothing to do with it */
     if (err != KAFKA_OK) {
         char line[512];
         snprintf(line, sizeof line, "%s (max.block.ms=%lld)", kafka_last_error(),

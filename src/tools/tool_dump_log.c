@@ -277,9 +277,9 @@ void dump_log(struct dump *d, const char *path)
 {
     int64_t size;
     struct dumping w = {.d = d, .path = path, .last_offset = -1};
-    print_title(path);
     if (!(w.file = dump_open(d, path, &size)))
         return;
+    print_title(path);
     uint8_t *window = malloc(WINDOW);
     if (!window)
         tool_die("out of memory");

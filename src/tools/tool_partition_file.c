@@ -10,6 +10,8 @@ static json_t *load(const char *path)
 {
     json_error_t error;
     json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!document && error.line <= 0) /* not to be read: the text names the file */
+        tool_die("%s", error.text);
     if (!document)
         tool_die("%s: %s (line %d)", path, error.text, error.line);
     if (!json_is_object(document))

@@ -104,7 +104,7 @@ class ExamplesTest(harness.BrokerTest):
         self.assertEqual((status, out, err), (0, "created %s with 2 partitions\n" % t, ""))
         status, _, err = self.run_example("admin", self.broker.address, "create", t, "2")
         self.assertEqual(status, 1)
-        self.assertIn("TOPIC_ALREADY_EXISTS", err)
+        self.assertEqual(err, "%s: Topic '%s' already exists. (TOPIC_ALREADY_EXISTS)\n" % (t, t))  # said once
         self.run_example("produce", self.broker.address, t, "one", "two", "three")
         status, out, err = self.run_example("group_consumer", self.broker.address, g, t, "3")
         self.assertEqual((status, sorted(line.split()[1] for line in out.splitlines())), (0, ["one", "three", "two"]))

@@ -144,6 +144,12 @@ class RecordsTest(ToolTest):
             f.flush()
             return self.tool("kafka-delete-records", "--offset-json-file", f.name, **more)
 
+    def test_a_missing_file_is_named_once(self):
+        r = self.tool("kafka-delete-records", "--offset-json-file", "/no/such.json", status=1)
+        self.assertIn("No such file", r.err)
+        self.assertEqual(r.err.count("/no/such.json"), 1, r.err)
+        self.assertNotIn("line", r.err)
+
     def test_records_go(self):
         t = self.topic()
         self.create(t, 3)

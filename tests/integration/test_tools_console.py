@@ -42,6 +42,13 @@ class ConsoleTest(ToolTest):
         self.assertEqual(self.broker.count_lines(r"\[AutoTopicCreation\] created %s with 1 partitions" % t), 1)
         self.assertEqual(self.tool("kafka-console-producer", "--topic", t, input="a\n").err, "")
 
+    def test_a_topic_of_an_illegal_name_is_told_once(self):
+        r = self.tool("kafka-console-producer", "--topic", "bad/topic", input="x\n")
+        self.assertEqual(r.err.count("bad/topic"), 2, r.err)  # the record's topic, the reason's
+        self.assertEqual(len(r.err.splitlines()), 1, r.err)
+        self.assertIn("INVALID_TOPIC_EXCEPTION", r.err)
+        self.assertNotIn("60000", r.err)
+
     def test_a_last_line_needs_no_end(self):
         t = self.topic()
         self.produce(t, b"one\ntwo")

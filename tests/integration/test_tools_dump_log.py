@@ -168,6 +168,7 @@ class FileTest(unittest.TestCase):
         r = dump("--files", os.path.join(self.folder, LOG))
         self.assertEqual(r.status, 1)
         self.assertIn(LOG + ": No such file or directory", r.err)
+        self.assertEqual(r.lines, ["Dumping " + os.path.join(self.folder, LOG)])  # and nothing of its content
         other = self.put("kafkad-metadata.journal", b"0\n0\n")
         log = self.put(LOG, batch([(T, None, b"x")]))
         r = dump("--files", ",".join([other, os.path.join(self.folder, "1.log"), self.folder + ".log", log]))

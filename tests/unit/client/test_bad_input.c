@@ -210,6 +210,23 @@ static void a_topic_that_is_not_there_is_told(void **state)
     mock_stop(m);
 }
 
+/* Nothing was waited for: the error is all there is to say. */
+static void a_topic_that_cannot_be_is_told_without_a_wait(void **state)
+{
+    struct mock *m = mock_start(1);
+    kafka_record_t r = record("bad/topic");
+    kafka_producer_t *p =
+        producer_at(mock_servers(m), (const char *[]){"max.block.ms", "60000", NULL});
+    mock_script(m, API_METADATA, MOCK_ERROR, KERR_INVALID_TOPIC_EXCEPTION, -1);
+    assert_int_equal(kafka_producer_send(p, &r, NULL, NULL), KERR_INVALID_TOPIC_EXCEPTION);
+    expect_in_error("topic bad/topic: ");
+    expect_in_error("(INVALID_TOPIC_EXCEPTION)");
+    if (strstr(kafka_last_error(), "60000"))
+        fail_msg("%s", kafka_last_error());
+    kafka_producer_close(p, 0);
+    mock_stop(m);
+}
+
 static void a_record_that_is_too_large_is_told(void **state)
 {
     struct mock *m = mock_start(1);
@@ -504,6 +521,7 @@ UNIT_MAIN(unit_test(refused_connections_are_told), unit_test(a_port_of_another_p
           unit_test(a_port_that_says_nothing_is_told),
           unit_test(an_unreachable_broker_is_told_again),
           unit_test(a_topic_that_is_not_there_is_told),
+          unit_test(a_topic_that_cannot_be_is_told_without_a_wait),
           unit_test(a_record_that_is_too_large_is_told), unit_test(a_full_buffer_is_told),
           unit_test(a_broker_that_falls_silent_ends_the_delivery),
           unit_test(a_broker_that_cuts_every_answer_ends_the_delivery),
