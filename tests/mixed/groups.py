@@ -70,7 +70,7 @@ class Offsets:
                 self.count += 1
                 time.sleep(0.01)
 
-    def grow(self, n, deadline=60):
+    def grow(self, n, deadline=150):
         before = self.count
 
         def grown():
@@ -114,7 +114,7 @@ class Member:
             with self.lock:
                 self.lines.add(raw.rstrip(b"\n"))
 
-    def wait_all(self, values, deadline=60):
+    def wait_all(self, values, deadline=200):
         def missing():
             with self.lock:
                 return [v for v in values if v not in self.lines]
