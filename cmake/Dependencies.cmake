@@ -3,7 +3,7 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter) # generates the protocol code
-foreach(lib libuv liblz4 libzstd jansson)
+foreach(lib libuv liblz4 libzstd jansson openssl)
   pkg_check_modules(${lib} REQUIRED IMPORTED_TARGET ${lib})
 endforeach()
 find_library(SNAPPY_LIBRARY snappy REQUIRED)

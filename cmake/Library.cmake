@@ -8,7 +8,7 @@ set(client_objects)
 foreach(room ${client_rooms})
   list(APPEND client_objects $<TARGET_OBJECTS:room_${room}>)
 endforeach()
-set(client_libraries PkgConfig::libuv ZLIB::ZLIB PkgConfig::liblz4 PkgConfig::libzstd snappy_lib Threads::Threads)
+set(client_libraries PkgConfig::libuv ZLIB::ZLIB PkgConfig::liblz4 PkgConfig::libzstd snappy_lib PkgConfig::openssl Threads::Threads)
 
 add_library(kafkad_client SHARED ${client_objects})
 set_target_properties(kafkad_client PROPERTIES OUTPUT_NAME kafkad-client EXPORT_NAME client LINKER_LANGUAGE C

@@ -49,6 +49,7 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
     sock_text(from, c->host, c->name);
     transport_plain_init(&c->transport, fd);
     framing_init(&c->in, s->limits.max_frame);
+    c->max_pipelined = s->limits.max_pipelined;
     timer_init(&c->mute, on_unmute);
     list_init(&c->requests);
     chain_init(&c->out);
@@ -73,6 +74,7 @@ void conn_unref(struct conn *c)
         return;
     struct net_server *s = c->shard->server;
     listener_unref(c->listener);
+    free(c->principal);
     free(c);
     net_server_unref(s);
 }
@@ -121,8 +123,17 @@ void conn_open(struct conn *c)
     conn_ref(c);
     if (h->opened && !h->opened(h->arg, c))
         shut(c);
+    else
+        conn_secured(c);
     conn_settle(c);
     conn_unref(c);
+}
+
+void conn_secured(struct conn *c)
+{
+    const struct listen_security *l = &c->listener->security;
+    if (l->secured && !l->secured(l->arg, c))
+        conn_close(c, LOGLINE_DEBUG, NULL);
 }
 
 void conn_close(struct conn *c, int level, const char *why)
@@ -136,6 +147,8 @@ void conn_close(struct conn *c, int level, const char *why)
     shut(c);
     while (!list_empty(&c->requests))
         request_abort(list_entry(c->requests.next, struct net_request, link));
+    if (c->gate && c->gate->closed)
+        c->gate->closed(c->gate_arg, c);
     if (h->closed)
         h->closed(h->arg, c);
     conn_unref(c);
@@ -295,6 +308,32 @@ void conn_mute_for(struct conn *c, int64_t ms)
 void conn_set_max_frame(struct conn *c, uint32_t bytes)
 {
     c->in.max_frame = bytes;
+}
+
+void conn_set_max_pipelined(struct conn *c, int requests)
+{
+    c->max_pipelined = requests > 0 ? requests : c->shard->server->limits.max_pipelined;
+}
+
+void conn_set_gate(struct conn *c, const struct conn_gate *gate, void *arg)
+{
+    c->gate = gate;
+    c->gate_arg = arg;
+}
+
+struct str conn_principal(const struct conn *c)
+{
+    return c->principal ? str_of(c->principal) : STR_LIT("ANONYMOUS");
+}
+
+int conn_set_principal(struct conn *c, struct str name)
+{
+    char *own = str_dup(name);
+    if (!own)
+        return -ENOMEM;
+    free(c->principal);
+    c->principal = own;
+    return 0;
 }
 
 struct executor *conn_executor(const struct conn *c)

@@ -21,7 +21,7 @@ bool conn_may_read(const struct conn *c)
 {
     const struct net_limits *l = &c->shard->server->limits;
     return c->state == CONN_OPEN && !c->muted && !list_linked(&c->hungry) &&
-           c->requests_n < l->max_pipelined && c->unsent <= l->max_unsent &&
+           c->requests_n < c->max_pipelined && c->unsent <= l->max_unsent &&
            (l->max_pipelined_bytes == 0 || c->work_bytes < l->max_pipelined_bytes);
 }
 
@@ -37,14 +37,21 @@ void conn_drop_input(struct conn *c)
 
 static void hand_over(struct conn *c)
 {
-    const struct conn_handler *h = &c->shard->server->handler;
     struct frame_mem mem;
     uint32_t len = framing_take(&c->in, shard_frames(c->shard), &mem);
     struct net_request *r = request_new(c, &mem, len);
-    if (r)
-        h->request(h->arg, r);
-    else
+    if (!r)
         conn_close(c, LOGLINE_ERROR, "out of memory");
+    else if (c->gate)
+        c->gate->request(c->gate_arg, r);
+    else
+        conn_pass(r);
+}
+
+void conn_pass(struct net_request *r)
+{
+    const struct conn_handler *h = &r->conn->shard->server->handler;
+    h->request(h->arg, r);
 }
 
 /* What came before the bad length is still answered. */

@@ -41,7 +41,7 @@ static void on_backoff(struct timer *t)
 }
 
 int listener_new(struct net_server *s, const char *name, const char *host, int port,
-                 struct listener **out)
+                 const struct listen_security *security, struct listener **out)
 {
     *out = NULL;
     struct listener *l = calloc(1, sizeof(*l));
@@ -52,6 +52,8 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
     atomic_init(&l->refs, 1);
     l->fd = l->reserve_fd = -1;
     timer_init(&l->backoff, on_backoff);
+    if (security)
+        l->security = *security;
     int err = -ENOMEM;
     if (!(l->name = strdup(name)) || !(l->limits = admission_listener_new(&s->admission, name)))
         goto fail;

@@ -63,11 +63,11 @@ static int remove_named(struct net_server *s, void *arg)
     return -ENOENT;
 }
 
-int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
-                      int *bound_port)
+int net_server_listen_secured(struct net_server *s, const char *listener_name, const char *host,
+                              int port, const struct listen_security *security, int *bound_port)
 {
     struct listener *l;
-    int err = listener_new(s, listener_name, host, port, &l);
+    int err = listener_new(s, listener_name, host, port, security, &l);
     if (err)
         return err;
     *bound_port = sock_bound_port(l->fd);
@@ -75,6 +75,12 @@ int net_server_listen(struct net_server *s, const char *listener_name, const cha
     if (err)
         listener_unref(l);
     return err;
+}
+
+int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
+                      int *bound_port)
+{
+    return net_server_listen_secured(s, listener_name, host, port, NULL, bound_port);
 }
 
 int net_server_unlisten(struct net_server *s, const char *listener_name)

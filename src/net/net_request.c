@@ -151,17 +151,30 @@ void net_request_no_answer(struct net_request *r)
     finish(r, REQUEST_ANSWERED, NULL);
 }
 
-void net_request_close_conn(struct net_request *r, const char *fmt, ...)
+static void close_conn(struct net_request *r, struct chain *answer, const char *fmt, va_list args)
 {
     struct conn *c = r->conn;
     if (r->state != REQUEST_ABORTED) {
         char why[REASON_MAX];
-        va_list args;
-        va_start(args, fmt);
         vsnprintf(why, sizeof(why), fmt, args);
-        va_end(args);
         conn_say(c, LOGLINE_WARN, "closing connection of %s: %s", conn_peer(c), why);
         conn_read_no_more(c);
     }
-    finish(r, REQUEST_CLOSES, NULL);
+    finish(r, REQUEST_CLOSES, answer);
+}
+
+void net_request_close_conn(struct net_request *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    close_conn(r, NULL, fmt, args);
+    va_end(args);
+}
+
+void net_request_answer_and_close(struct net_request *r, struct chain *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    close_conn(r, c, fmt, args);
+    va_end(args);
 }

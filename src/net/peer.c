@@ -98,7 +98,9 @@ int peer_send(struct peer *p, int16_t api_key, int min_version, int max_version,
         return 0;
     }
     peer_request_arm(r, timeout_ms < 0 ? p->options.request_timeout_ms : timeout_ms);
-    if (p->state == PEER_READY) {
+    if (peer_login_due(p))
+        peer_login_again(p);
+    if (p->state == PEER_READY && !p->exchange) {
         r->version = peer_choose_version(p, api, min_version, max_version);
         int err = r->version < 0 ? -ENOTSUP : peer_request_write(r, request);
         if (err)
@@ -133,6 +135,11 @@ bool peer_connected(const struct peer *p)
 bool peer_answered(const struct peer *p)
 {
     return p->answered;
+}
+
+const char *peer_failure(const struct peer *p)
+{
+    return *p->failure ? p->failure : NULL;
 }
 
 int peer_in_flight(const struct peer *p)

@@ -27,6 +27,14 @@
 struct peer;
 struct peer_response; /* the memory of an answer */
 
+struct tls;
+struct peer_auth;
+/* What a connection goes through before it is used. Borrowed by peers, and outlives them. */
+struct peer_security {
+    struct tls *tls;              /* NULL = none */
+    const struct peer_auth *auth; /* NULL = the broker does not ask who it is */
+};
+
 struct peer_options {
     const char *client_id;                        /* NULL = null */
     const char *software_name, *software_version; /* for ApiVersions v3; NULL = this project's */
@@ -35,13 +43,15 @@ struct peer_options {
     int send_buffer, receive_buffer; /* <= 0 = the system's */
     int receive_least;               /* see sock_receive_at_least; 0 = none */
     uint32_t max_response;           /* a longer answer closes the connection; 0 = 1 GiB */
+    struct peer_security security;
 };
 
 /* status: 0, or -errno: -ECONNREFUSED..., -EHOSTUNREACH (also: the name is unknown), -ETIMEDOUT,
  * -ECONNRESET (closed before the answer), -EPROTO (the answer does not decode, is not the one that
  * is due, or the negotiation failed), -ENOTSUP (no version in common, or a value that it cannot
- * carry), -ENOMEM, -ECANCELED (peer_free). On 0 `response` is the decoded struct of the API's
- * response at `version` (NULL without response); it and what it points to (records included:
+ * carry), -EACCES (the broker does not let us in, or is not the one that it should be: see
+ * peer_failure), -ENOMEM, -ECANCELED (peer_free). On 0 `response` is the decoded struct of the
+ * API's response at `version` (NULL without response); it and what it points to (records included:
  * straight into the receive buffer) are borrowed until the callback returns, or kept: see
  * peer_keep_response. The callback may send and may free the peer. */
 typedef void (*peer_cb)(void *arg, int status, int version, const void *response);
@@ -62,6 +72,9 @@ int peer_send(struct peer *p, int16_t api_key, int min_version, int max_version,
 /* The version that peer_send would take, or -1 (not connected yet, or none). */
 int peer_version(const struct peer *p, int16_t api_key, int min_version, int max_version);
 bool peer_connected(const struct peer *p);
+/* Why the last connection could not be secured or was not let in, in words; NULL when that was not
+ * the reason. Borrowed until the next attempt. */
+const char *peer_failure(const struct peer *p);
 /* Some connection, this one or an earlier one, got through the negotiation: Kafka's protocol is
  * spoken there. */
 bool peer_answered(const struct peer *p);

@@ -4,6 +4,7 @@
  * Anything else on the wire breaks the connection: who is out of step never gets into step again.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,6 +66,13 @@ void peer_disconnect(struct peer *p)
     p->dialer = NULL;
     p->link = NULL;
     p->state = PEER_IDLE;
+    peer_login_forget(p);
+}
+
+void peer_say_failed(struct peer *p, const char *what, const char *why)
+{
+    snprintf(p->failure, sizeof(p->failure), "%s: %s", what, why);
+    say_warn("peer", "%s:%d: %s", p->host, p->port, p->failure);
 }
 
 void peer_break(struct peer *p, struct peer_request *first, int status)
@@ -100,13 +108,14 @@ static void on_dialed(void *arg, int fd)
     }
     set_events(p->link);
     p->state = PEER_HANDSHAKE;
-    peer_handshake_begin(p);
+    peer_login_begin(p);
 }
 
 void peer_connect(struct peer *p)
 {
     struct dialer_options o = {p->options.connect_timeout_ms, p->options.send_buffer,
                                p->options.receive_buffer, p->options.receive_least};
+    p->failure[0] = 0;
     p->dialer = dialer_start(p->loop, p->ex, p->host, p->port, &o, on_dialed, p);
     if (p->dialer) {
         p->state = PEER_DIALING;
@@ -170,6 +179,11 @@ static void on_frame(struct peer *p)
         list_empty(&p->sent) ? NULL : list_entry(p->sent.next, struct peer_request, link);
     struct reader in = reader_of(frame.p, len);
     int32_t id = -1;
+    if (r && r->login) {
+        peer_login_answer(p, r, frame.p, len);
+        frame_pool_put(&p->frames, &frame);
+        return;
+    }
     if (!r || response_header_decode(&in, api_response_header_version(r->api, r->version), &id) ||
         id != r->correlation_id) {
         say_warn("peer", "%s:%d: answer %d is not the one that is due (%d): closing", p->host,

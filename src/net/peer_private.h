@@ -3,11 +3,12 @@
  *   peer.c            life, the public calls
  *   peer_request.c    requests: waiting, in flight, finished, timed out
  *   peer_link.c       the connection: socket to answers, requests to socket
+ *   peer_login.c      who we are (peer_auth.h)
  *   peer_handshake.c  ApiVersions
  *
- * STATES  IDLE -> DIALING -> HANDSHAKE -> READY; back to IDLE from each when it fails. TLS would
- * come between DIALING and HANDSHAKE, in the transport; SASL as requests of its own in HANDSHAKE,
- * before ApiVersions.
+ * STATES  IDLE -> DIALING -> HANDSHAKE -> READY; back to IDLE from each when it fails. In HANDSHAKE
+ * the login comes first, if there is one. READY with an exchange: the login is renewed, requests
+ * wait.
  *
  * THREADS  the peer's loop. */
 #ifndef NET_PEER_PRIVATE_H
@@ -16,6 +17,7 @@
 #include "net/dialer.h"
 #include "net/framing.h"
 #include "net/peer.h"
+#include "net/peer_auth.h"
 #include "net/transport.h"
 
 enum peer_state { PEER_IDLE, PEER_DIALING, PEER_HANDSHAKE, PEER_READY };
@@ -48,6 +50,7 @@ struct peer_request {
     int32_t correlation_id;
     bool has_response;
     bool handshake; /* ours: see peer_handshake.c */
+    bool login;     /* ours, and a frame of the exchange: see peer_login.c */
     uint64_t end;   /* link->sent when its last byte has left */
     struct timer timeout;
     /* while it waits for a connection */
@@ -65,9 +68,12 @@ struct peer {
     int port;
     struct peer_options options; /* its strings are ours */
     enum peer_state state;
-    bool answered;          /* READY, ever */
-    struct dialer *dialer;  /* DIALING */
-    struct peer_link *link; /* HANDSHAKE, READY */
+    bool answered;                  /* READY, ever */
+    struct dialer *dialer;          /* DIALING */
+    struct peer_link *link;         /* HANDSHAKE, READY */
+    struct peer_exchange *exchange; /* logging in, also again; owned */
+    int64_t login_again_ms;         /* when the login is to be renewed; 0 = never */
+    char failure[320];              /* see peer_failure; "" = none */
     struct peer_range ranges[API_KEY_MAX + 1];
     int32_t next_correlation_id;
     struct frame_pool frames;
@@ -126,6 +132,21 @@ void peer_disconnect(struct peer *p);
 void peer_break(struct peer *p, struct peer_request *first, int status);
 /* The same, and what has not left this machine never does. */
 void peer_reset(struct peer *p, struct peer_request *first, int status);
+
+/* Tells, in the log and by peer_failure, what is wrong with the connection. */
+void peer_say_failed(struct peer *p, const char *what, const char *why);
+
+/* ---- login ---- */
+
+/* The connection is there: logs in if that is asked for, then the handshake begins. */
+void peer_login_begin(struct peer *p);
+/* Is it time to renew it? Then _again; calls nobody back. */
+bool peer_login_due(struct peer *p);
+void peer_login_again(struct peer *p);
+/* A frame that answers one of the exchange's. */
+void peer_login_answer(struct peer *p, struct peer_request *r, const void *frame, size_t n);
+/* The connection is gone. */
+void peer_login_forget(struct peer *p);
 
 /* ---- handshake ---- */
 

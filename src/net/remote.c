@@ -36,7 +36,8 @@ static struct remote *open_peer(void *arg, struct str host, int port, const char
                                  .connect_timeout_ms = timeout_ms,
                                  .request_timeout_ms = timeout_ms,
                                  .send_buffer = p->send_buffer,
-                                 .receive_buffer = p->receive_buffer};
+                                 .receive_buffer = p->receive_buffer,
+                                 .security = p->security};
         r->base.ops = &peer_ops;
         r->peer = peer_new(p->loop, p->ex, name, port, &o);
     }

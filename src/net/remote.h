@@ -50,6 +50,7 @@ struct remote_peers {
     uv_loop_t *loop;
     struct executor *ex;
     int send_buffer, receive_buffer; /* <= 0: the system's */
+    struct peer_security security;
 };
 /* `p` must live as long as the opener is used. */
 struct remote_opener remote_peers_opener(struct remote_peers *p);

@@ -56,6 +56,17 @@ struct net_request {
     uint32_t reserved; /* counted in the connection's unsent bytes */
 };
 
+/* Stands between a connection and the handler until the client has shown who it is (SASL), or again
+ * for a while later. */
+struct conn_gate {
+    /* In the handler's place, with the same duties. May take itself away (conn_set_gate) and may
+     * let the frame through (conn_pass). */
+    void (*request)(void *arg, struct net_request *r);
+    /* The connection is closed, after `aborted` of its requests; before the handler's `closed`. May
+     * be NULL. */
+    void (*closed)(void *arg, struct conn *c);
+};
+
 struct conn_handler {
     /* A new connection, before its first byte. Return false to close it (one log line is the
      * handler's; `closed` is not called). May be NULL. */
@@ -80,6 +91,10 @@ void net_request_no_answer(struct net_request *r);
 void net_request_close_conn(struct net_request *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The answer goes out as any other; then the connection closes as by net_request_close_conn. */
+void net_request_answer_and_close(struct net_request *r, struct chain *c, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The answer will take so much memory: counted as unsent until the request is finished, so that a
  * client cannot have many large answers made at once. Once a request, while it is being worked on.
  * @thread the connection's reactor */
@@ -100,6 +115,23 @@ void *conn_user(const struct conn *c);
 void conn_mute_for(struct conn *c, int64_t ms);
 /* Frames may be this large from now on (a small cap before authentication). */
 void conn_set_max_frame(struct conn *c, uint32_t bytes);
+/* So many requests may be worked on at once from now on; 0 = net_limits.max_pipelined. One, while
+ * each decides what the next one means. */
+void conn_set_max_pipelined(struct conn *c, int requests);
+/* Frames go to the gate from now on; NULL = to the handler. Borrows both. A gate that is replaced
+ * is not told. */
+void conn_set_gate(struct conn *c, const struct conn_gate *gate, void *arg);
+/* To the handler, past the gate. */
+void conn_pass(struct net_request *r);
+
+/* ---- who the client is ---- */
+
+/* The user's name (the principal's type is always User): what conn_set_principal said, else what
+ * TLS found in the client's certificate, else "ANONYMOUS". Borrowed from the connection, until it
+ * is set again. */
+struct str conn_principal(const struct conn *c);
+/* Copied. 0 or -ENOMEM. */
+int conn_set_principal(struct conn *c, struct str name);
 
 /* ---- listeners ---- */
 
@@ -124,6 +156,16 @@ struct net_limits {
 };
 /* Kafka's defaults, and ours where Kafka has none. */
 struct net_limits net_limits_default(void);
+
+struct tls;
+/* How a listener's connections are secured. */
+struct listen_security {
+    struct tls *tls; /* NULL = none. A reference is taken */
+    /* Then, on the connection's reactor and before its first frame: who is it? Sets a gate. False
+     * closes the connection, a log line is the callee's. NULL = nobody asks. */
+    bool (*secured)(void *arg, struct conn *c);
+    void *arg; /* borrowed until the listener's last connection is gone */
+};
 
 /* Limits on new connections; they may change while the server runs. */
 struct net_ip_limit {   /* max.connections.per.ip.overrides */
@@ -163,6 +205,9 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
  * up. @thread any but a reactor, one at a time */
 int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
                       int *bound_port);
+/* The same, secured; `security` is copied, NULL = not. */
+int net_server_listen_secured(struct net_server *s, const char *listener_name, const char *host,
+                              int port, const struct listen_security *security, int *bound_port);
 /* The listener's port is free when this returns, and its connections end: those that wait for
  * something at once, the others when requests in work are answered. 0, -ENOENT, -ESHUTDOWN.
  * @thread as net_server_listen */

@@ -90,7 +90,8 @@ struct listener {
     struct admission_listener *limits;
     atomic_int connections; /* accepted and not closed */
     bool counted;           /* the next one is in the rates already */
-    char *name;             /* owned, as all below */
+    struct listen_security security;
+    char *name; /* owned, as all below */
     int fd;
     int reserve_fd; /* given up to accept, and close, one more when descriptors have run out */
     uv_poll_t poll;
@@ -103,7 +104,7 @@ struct listener {
 
 /* Binds. *out is not in the server's list yet. */
 int listener_new(struct net_server *s, const char *name, const char *host, int port,
-                 struct listener **out);
+                 const struct listen_security *security, struct listener **out);
 void listener_ref(struct listener *l);
 void listener_unref(struct listener *l); /* the last one, when it is closed or never began */
 /* The rest on reactor 0. */
@@ -207,6 +208,10 @@ struct conn {
     uint32_t looked_got;
     uint64_t id;
     void *user;
+    const struct conn_gate *gate; /* NULL: frames go to the handler */
+    void *gate_arg;
+    char *principal; /* owned; NULL: the transport's, or nobody's */
+    int max_pipelined;
     struct task open; /* from the listener to the reactor */
     struct in6_addr ip;
     char host[SOCK_HOST_MAX];
@@ -218,6 +223,8 @@ struct conn {
 struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from);
 void conn_open(struct conn *c);
+/* Its transport is ready for frames: the listener may ask who it is. */
+void conn_secured(struct conn *c);
 void conn_ref(struct conn *c);
 void conn_unref(struct conn *c);
 /* Closes now. `why` for a line in the log at `level`, NULL for none. Nothing when closed. */

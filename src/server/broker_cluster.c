@@ -15,6 +15,7 @@
 #include "replica/isr_manager.h"
 #include "replica/isr_store.h"
 #include "server/broker_private.h"
+#include "server/broker_security.h"
 #include "server/dynamic_config.h"
 #include "server/fetch_threads.h"
 #include "server/local_channel.h"
@@ -48,7 +49,9 @@ struct broker_channel *broker_open_channel(void *arg, const struct broker_info *
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
     b->controller_peers =
-        (struct remote_peers){.loop = uv_executor_loop(b->controller_ex), .ex = ex};
+        (struct remote_peers){.loop = uv_executor_loop(b->controller_ex),
+                              .ex = ex,
+                              .security = broker_security_peer(b->security, control_listener(b))};
     struct remote_opener opener = remote_peers_opener(&b->controller_peers);
     struct peer_channel_options o = {.broker_id = to->id,
                                      .host = e->host,
@@ -131,7 +134,8 @@ static bool make_fetchers(struct broker *b)
     if (!b->throttle)
         return false;
     b->fetch_threads = fetch_threads_new(
-        b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"));
+        b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"),
+        broker_security_peer(b->security, str_of(b->config->inter_broker_listener)));
     if (b->fetch_threads) {
         struct fetchers_options o = {.settings = fetch_settings_of(b),
                                      .places = fetch_threads_places(b->fetch_threads),
@@ -156,7 +160,10 @@ struct controller_link *broker_link_to_controller(struct broker *b)
     struct executor *ex = uv_executor_ex(b->background);
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
-    b->background_peers = (struct remote_peers){.loop = uv_executor_loop(b->background), .ex = ex};
+    b->background_peers =
+        (struct remote_peers){.loop = uv_executor_loop(b->background),
+                              .ex = ex,
+                              .security = broker_security_peer(b->security, control_listener(b))};
     struct controller_link_options o = {.metadata = b->metadata,
                                         .listener = control_listener(b),
                                         .opener = remote_peers_opener(&b->background_peers),

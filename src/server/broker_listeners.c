@@ -15,6 +15,7 @@
 #include "base/hmap.h"
 #include "base/logline.h"
 #include "server/broker_private.h"
+#include "server/broker_security.h"
 #include "server/conn_limits.h"
 #include "server/dynamic_config.h"
 #include "server/request.h"
@@ -69,8 +70,10 @@ static void say(const char *what, const struct bound_listener *x)
 static int bind_one(struct broker *b, const struct listener_config *l)
 {
     struct bound_listener x = {strdup(l->name), strdup(l->host), l->port, 0};
-    int rc =
-        x.name && x.host ? net_server_listen(b->net, l->name, l->host, l->port, &x.port) : -ENOMEM;
+    int rc = x.name && x.host
+                 ? net_server_listen_secured(b->net, l->name, l->host, l->port,
+                                             broker_security_listen(b->security, l->name), &x.port)
+                 : -ENOMEM;
     if (rc) {
         free(x.name);
         free(x.host);
@@ -297,6 +300,9 @@ static int apply(struct broker *b, const struct config *c)
     const struct listener_config *failed;
     set_threads(b, c);
     int before = b->bound_n;
+    char err[1024];
+    if (broker_security_apply(b->security, c, err, sizeof(err)) != 0)
+        say_error(component, "%s", err);
     close_unwanted(b, c);
     before = b->bound_n < before ? b->bound_n : before;
     int rc = bind_missing(b, c, &failed);

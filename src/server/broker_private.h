@@ -35,6 +35,7 @@ struct broker {
     struct turns *warming;
     struct workers *background_workers; /* upkeep's */
     struct dynamic_config *dynamic;     /* settings in force */
+    struct broker_security *security;
     struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct store *store;
     struct topic_configs *topic_configs;

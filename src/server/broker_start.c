@@ -13,6 +13,7 @@
 #include "server/broker_cluster.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
+#include "server/broker_security.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
@@ -111,6 +112,14 @@ static int load_settings(struct broker *b, char *err, size_t err_n)
     b->dynamic = dynamic_config_new(b->config);
     int rc = b->dynamic ? entity_configs_load_brokers(b) : -ENOMEM;
     return rc ? fail(err, err_n, rc, "cannot read the brokers' settings") : 0;
+}
+
+static int secure_listeners(struct broker *b, char *err, size_t err_n)
+{
+    const struct config *c = dynamic_config_ref(b->dynamic);
+    int rc = broker_security_new(c, &b->security, err, err_n);
+    config_unref(c);
+    return rc;
 }
 
 static int follow_features(struct broker *b, char *err, size_t err_n)
@@ -429,23 +438,12 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,
-        start_threads,
-        broker_find_identity,
-        load_settings,
-        load_logs,
-        broker_make_cleaner,
-        broker_make_ties,
-        make_replicas,
-        broker_groups_start,
-        make_admin,
-        broker_bind_listeners,
-        load_quotas,
-        follow_features,
-        register_broker,
-        start_controller,
-        broker_start_upkeep,
-        broker_start_cleaner,
+        check_supported,     start_threads,       broker_find_identity,
+        load_settings,       secure_listeners,    load_logs,
+        broker_make_cleaner, broker_make_ties,    make_replicas,
+        broker_groups_start, make_admin,          broker_bind_listeners,
+        load_quotas,         follow_features,     register_broker,
+        start_controller,    broker_start_upkeep, broker_start_cleaner,
         broker_make_mover,
     };
     *out = NULL;

@@ -9,6 +9,7 @@
 #include "server/broker_cluster.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
+#include "server/broker_security.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
@@ -156,6 +157,7 @@ static void free_parts(struct broker *b)
     free(b->meta_lock_path);
     free(b->cluster_id);
     broker_listeners_free(b);
+    broker_security_free(b->security);
     config_free(b->config);
     pthread_mutex_destroy(&b->listeners_lock);
     pthread_mutex_destroy(&b->lock);

@@ -12,7 +12,10 @@
 #include "base/logline.h"
 #include "server/config_private.h"
 
-enum { PROBLEM_MAX = 1024 }; /* bytes of one line about several keys */
+enum {
+    PROBLEM_MAX = 1024, /* bytes of one line about several keys */
+    LISTENER_KEY_MAX = 512,
+};
 
 /* ---- values ---- */
 
@@ -63,15 +66,37 @@ const char *config_text(const struct config *c, const struct config_row *row)
     return c->values[row_index(row)].text;
 }
 
+/* What a listener has of its own; the key is left in `key`. NULL = nothing. */
+static const char *listener_text(const struct config *c, const char *listener,
+                                 const char *mechanism, const char *name, char *key, size_t key_n)
+{
+    int prefix = snprintf(key, key_n, LISTENER_PREFIX "%s.%s%s", listener,
+                          mechanism ? mechanism : "", mechanism ? "." : "");
+    if (prefix < 0 || prefix + strlen(name) >= key_n)
+        return NULL;
+    for (char *p = key; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    memcpy(key + prefix, name, strlen(name) + 1);
+    return props_get(c->effective, key);
+}
+
+const char *config_listener_string(const struct config *c, const char *listener,
+                                   const char *mechanism, const char *name)
+{
+    char key[LISTENER_KEY_MAX];
+    const char *text =
+        mechanism ? listener_text(c, listener, mechanism, name, key, sizeof(key)) : NULL;
+    if (!text)
+        text = listener_text(c, listener, NULL, name, key, sizeof(key));
+    return text ? text : config_string(c, name);
+}
+
 int64_t config_listener_int(const struct config *c, const char *listener, const char *name,
                             int64_t otherwise)
 {
-    char key[256];
+    char key[LISTENER_KEY_MAX];
     const struct config_row *row = config_find(str_of(name));
-    int n = snprintf(key, sizeof(key), LISTENER_PREFIX "%s.%s", listener, name);
-    for (char *p = key + strlen(LISTENER_PREFIX); *p && *p != '.'; p++)
-        *p = (char)tolower((unsigned char)*p);
-    const char *text = n > 0 && n < (int)sizeof(key) ? props_get(c->effective, key) : NULL;
+    const char *text = listener_text(c, listener, NULL, name, key, sizeof(key));
     struct config_value v;
     if (!text || !row)
         return otherwise;

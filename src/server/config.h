@@ -145,6 +145,10 @@ bool config_is_given(const struct config *c, const char *name);
  * `otherwise`. The setting is a whole number. */
 int64_t config_listener_int(const struct config *c, const char *listener, const char *name,
                             int64_t otherwise);
+/* The same as text, falling back to the setting without a prefix; with a SASL mechanism ("PLAIN";
+ * NULL = none) "listener.name.<listener>.<mechanism>.<name>" comes first. NULL = null; borrowed. */
+const char *config_listener_string(const struct config *c, const char *listener,
+                                   const char *mechanism, const char *name);
 /* Can this version serve it? false: err says why not, and what to do. */
 bool config_listener_served(const struct listener_config *l, char *err, size_t err_n);
 /* The setting that a key sets: its own row, or that behind "listener.name.<listener>.", where

@@ -160,14 +160,18 @@ static void report_unknown(const char *key)
                  near ? near : "", near ? "?" : "");
 }
 
-static int check_listener_key(const char *key, const struct config_row *row, const char *value,
-                              char *err, size_t err_n)
+/* The value stays as it is meant: without blanks around it. */
+static int check_listener_key(const struct config *c, const char *key, const struct config_row *row,
+                              const char *value, char *err, size_t err_n)
 {
     struct config_value v;
     char *problem = config_value_parse(key, row->type, &row->valid, value, &v);
+    int rc = 0;
+    if (!problem && v.text && strcmp(v.text, value) != 0)
+        rc = props_set(c->effective, key, v.text);
     free(v.text);
     if (!problem)
-        return 0;
+        return rc;
     config_add_problem(err, err_n, problem);
     free(problem);
     return -EINVAL;
@@ -182,7 +186,7 @@ int config_keys_check(const struct config *c, char *err, size_t err_n)
         props_at(c->effective, i, &key, &value);
         const struct config_row *row = config_row_of(key, &listener);
         if (row && listener)
-            rc = config_first(rc, check_listener_key(key, row, value, err, err_n));
+            rc = config_first(rc, check_listener_key(c, key, row, value, err, err_n));
         if (!row && !c->again)
             report_unknown(key);
     }

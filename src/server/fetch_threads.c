@@ -11,6 +11,7 @@
 struct fetch_threads {
     struct workers *workers;
     int receive_buffer;
+    struct peer_security security;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int open; /* under lock */
@@ -23,13 +24,15 @@ struct fetch_thread {
     struct job job; /* its end */
 };
 
-struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer)
+struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer,
+                                        struct peer_security security)
 {
     struct fetch_threads *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
     t->workers = w;
     t->receive_buffer = receive_buffer;
+    t->security = security;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     return t;
@@ -59,7 +62,8 @@ static bool open_place(void *arg, const char *name, struct fetch_place *out)
     t->all = all;
     t->peers = (struct remote_peers){.loop = uv_executor_loop(t->ex),
                                      .ex = uv_executor_ex(t->ex),
-                                     .receive_buffer = all->receive_buffer};
+                                     .receive_buffer = all->receive_buffer,
+                                     .security = all->security};
     *out = (struct fetch_place){uv_executor_ex(t->ex), remote_peers_opener(&t->peers)};
     count(all, 1);
     return true;

@@ -10,7 +10,8 @@
 struct fetch_threads;
 
 /* NULL without memory. Borrows the workers. */
-struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer);
+struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer,
+                                        struct peer_security security);
 struct fetch_places fetch_threads_places(struct fetch_threads *t);
 /* Waits until all places are closed. Before the workers stop. @blocks. NULL is fine. */
 void fetch_threads_await(struct fetch_threads *t);

@@ -62,11 +62,10 @@ static inline int request_version(const struct request *req)
 {
     return req->header.api_version;
 }
-/* Whose quotas hold: the user (there is one, as long as nobody logs in) and the client id, empty
- * when there is none. */
+/* Whose quotas hold: the user and the client id, empty when there is none. */
 static inline struct str request_user(const struct request *req)
 {
-    return STR_LIT("ANONYMOUS");
+    return conn_principal(req->net->conn);
 }
 static inline struct str request_client(const struct request *req)
 {

@@ -313,6 +313,12 @@ bool peer_connected(const struct peer *p)
     return p->link && p->link->connected;
 }
 
+const char *peer_failure(const struct peer *p)
+{
+    (void)p;
+    return NULL;
+}
+
 int peer_in_flight(const struct peer *p)
 {
     int n = 0;

@@ -346,6 +346,12 @@ const char *conn_listener_name(const struct conn *c)
     return c->listener;
 }
 
+struct str conn_principal(const struct conn *c)
+{
+    (void)c;
+    return STR_LIT("ANONYMOUS");
+}
+
 uint64_t conn_id(const struct conn *c)
 {
     return c->id;
@@ -405,10 +411,10 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     return 0;
 }
 
-int net_server_listen(struct net_server *s, const char *listener_name, const char *host, int port,
-                      int *bound_port)
+int net_server_listen_secured(struct net_server *s, const char *listener_name, const char *host,
+                              int port, const struct listen_security *security, int *bound_port)
 {
-    (void)host;
+    (void)host, (void)security;
     struct listening *at = calloc(1, sizeof(*at));
     at->server = s;
     snprintf(at->name, sizeof(at->name), "%s", listener_name);

@@ -4,6 +4,7 @@
 
 #include "base/uv_executor.h"
 #include "net/peer.h"
+#include "net/peer_auth.h"
 #include "protocol/errors.h"
 #include "protocol/msg/api_versions.h"
 #include "protocol/msg/fetch.h"
@@ -826,6 +827,183 @@ static void freed_without_use(void **state)
     peer_free(NULL);
 }
 
+/* ---- tests: logging in ---- */
+
+/* Says "one", then "two", and is in when both were answered with "yes". */
+struct test_login {
+    struct peer_exchange base;
+    bool again;
+    int said;
+    int64_t again_after_ms;
+};
+
+struct test_auth {
+    struct peer_auth base;
+    int64_t again_after_ms;
+    int first_error; /* what the first step gives; 0 = goes on */
+};
+
+static int login_step(struct peer_exchange *x, const void *in, size_t n, struct writer *out,
+                      char *why, size_t why_n)
+{
+    struct test_login *l = container_of(x, struct test_login, base);
+    if (l->said < 0)
+        return l->said;
+    if (l->said > 0 && (n != 3 || memcmp(in, "yes", 3) != 0)) {
+        snprintf(why, why_n, "the broker says %.*s", (int)n, (const char *)in);
+        return -EACCES;
+    }
+    if (l->said == 2)
+        return PEER_AUTH_DONE;
+    const char *text = l->again ? (l->said ? "TWO" : "ONE") : l->said ? "two" : "one";
+    l->said++;
+    buf_put(&out->buf, text, 3);
+    return PEER_AUTH_MORE;
+}
+
+static int64_t login_again_after(const struct peer_exchange *x)
+{
+    return container_of(x, struct test_login, base)->again_after_ms;
+}
+
+static void login_free(struct peer_exchange *x)
+{
+    free(container_of(x, struct test_login, base));
+}
+
+static const struct peer_exchange_ops login_ops = {login_step, login_again_after, login_free};
+
+static struct peer_exchange *login_begin(const struct peer_auth *a,
+                                         const struct peer_auth_with *with)
+{
+    const struct test_auth *auth = container_of(a, struct test_auth, base);
+    struct test_login *l = calloc(1, sizeof(*l));
+    assert_string_equal(with->client_id, "tester");
+    assert_string_equal(with->host, "127.0.0.1");
+    *l = (struct test_login){{&login_ops}, with->again, auth->first_error, auth->again_after_ms};
+    return &l->base;
+}
+
+static const struct peer_auth_ops auth_ops = {login_begin};
+
+static struct peer_test *peer_begin_with(const struct test_auth *auth)
+{
+    return peer_begin_host("127.0.0.1", (struct peer_options){.security = {.auth = &auth->base}});
+}
+
+static void broker_login(int fd, const char *one, const char *two)
+{
+    client_expect(fd, one);
+    client_send_frame(fd, "yes");
+    client_expect(fd, two);
+    client_send_frame(fd, "yes");
+}
+
+struct connected_call {
+    struct peer_test *t;
+    bool is;
+};
+
+static void on_connected_call(void *arg)
+{
+    struct connected_call *c = arg;
+    c->is = peer_connected(c->t->peer);
+}
+
+static bool asked_connected(struct peer_test *t)
+{
+    struct connected_call c = {t, false};
+    call_on(uv_executor_ex(t->ex), on_connected_call, &c);
+    return c.is;
+}
+
+static void logs_in_before_all_else(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}};
+    struct peer_test *t = peer_begin_with(&auth);
+    for (int round = 0; round < 2; round++) { /* on each connection anew */
+        send_metadata(t, round, -1);
+        int fd = broker_accept(t);
+        broker_login(fd, "one", "two");
+        answer_versions(fd, VERSIONS_MAX, broker_expect(fd, API_API_VERSIONS, VERSIONS_MAX), 0, 5);
+        answer_metadata(fd, broker_expect(fd, API_METADATA, 9), "in");
+        expect_status(t, round, 0);
+        close(fd);
+        while (round == 0 && asked_connected(t)) /* until it knows of the end */
+            ;
+    }
+    peer_end(t);
+}
+
+static void a_refused_login_is_told(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    send_metadata(t, 1, -1);
+    int fd = broker_accept(t);
+    client_expect(fd, "one");
+    client_send_frame(fd, "no");
+    expect_status(t, 0, -EACCES);
+    expect_status(t, 1, -EACCES);
+    assert_string_equal(peer_failure(t->peer), "authentication failed: the broker says no");
+    client_expect_end(fd);
+    close(fd);
+    peer_end(t);
+}
+
+static void a_login_that_cannot_begin(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}, .first_error = -ENOTSUP};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    expect_status(t, 0, -ENOTSUP);
+    peer_end(t);
+}
+
+/* What was asked before is answered first, what is asked meanwhile waits. */
+static void a_login_is_renewed_with_the_next_request(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}, .again_after_ms = 1};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    int fd = broker_accept(t);
+    broker_login(fd, "one", "two");
+    answer_versions(fd, VERSIONS_MAX, broker_expect(fd, API_API_VERSIONS, VERSIONS_MAX), 0, 5);
+    int32_t first = broker_expect(fd, API_METADATA, 9);
+    struct timespec over = {0, 5000000}; /* the session's end has come */
+    nanosleep(&over, NULL);
+    send_metadata(t, 1, -1);
+    client_expect(fd, "ONE");
+    answer_metadata(fd, first, "before");
+    expect_status(t, 0, 0);
+    assert_string_equal(t->slots[0].text, "before");
+    send_metadata(t, 2, -1);
+    client_send_frame(fd, "yes");
+    client_expect(fd, "TWO");
+    client_send_frame(fd, "yes");
+    for (int i = 1; i <= 2; i++) {
+        answer_metadata(fd, broker_expect(fd, API_METADATA, 9), i == 1 ? "b" : "c");
+        expect_status(t, i, 0);
+    }
+    assert_string_equal(t->slots[2].text, "c");
+    close(fd);
+    peer_end(t);
+}
+
+static void freed_while_logging_in(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    int fd = broker_accept(t);
+    client_expect(fd, "one");
+    call_on(uv_executor_ex(t->ex), on_free_call, t);
+    expect_status(t, 0, -ECANCELED);
+    close(fd);
+    peer_end(t);
+}
+
 UNIT_MAIN(unit_test(negotiates_then_sends_what_waited),
           unit_test(falls_back_when_apiversions_is_too_new),
           unit_test(a_failed_negotiation_is_told), unit_test(no_common_version_fails_alone),
@@ -837,4 +1015,7 @@ UNIT_MAIN(unit_test(negotiates_then_sends_what_waited),
           unit_test(a_timeout_takes_the_connection), unit_test(a_silent_negotiation_times_out),
           unit_test(nobody_listens), unit_test(connecting_times_out),
           unit_test(names_are_looked_up_and_all_addresses_tried), unit_test(freed_in_every_state),
-          unit_test(freed_in_a_callback), unit_test(freed_without_use))
+          unit_test(freed_in_a_callback), unit_test(freed_without_use),
+          unit_test(logs_in_before_all_else), unit_test(a_refused_login_is_told),
+          unit_test(a_login_that_cannot_begin), unit_test(a_login_is_renewed_with_the_next_request),
+          unit_test(freed_while_logging_in))

@@ -168,7 +168,27 @@ static void the_inter_broker_listener_must_be_advertised(void **state)
     config_free(loaded("listeners=PLAINTEXT://h:1,SSL://h:2\ncontrol.plane.listener.name=SSL"));
 }
 
-UNIT_MAIN(unit_test(advertised_is_the_same_when_not_set),
+/* The mechanism's, the listener's, everybody's, the default. */
+static void a_listener_looks_its_settings_up(void **state)
+{
+    struct config *c = loaded("listeners=IN://:0\nlistener.security.protocol.map=IN:PLAINTEXT\n"
+                              "inter.broker.listener.name=IN\n"
+                              "ssl.keystore.location=/all\n"
+                              "listener.name.in.ssl.keystore.location = /own  \n"
+                              "listener.name.in.scram-sha-256.sasl.jaas.config=a\n"
+                              "listener.name.in.sasl.jaas.config=b\n");
+    assert_string_equal(config_listener_string(c, "IN", NULL, "ssl.keystore.location"), "/own");
+    assert_string_equal(config_listener_string(c, "OUT", NULL, "ssl.keystore.location"), "/all");
+    assert_string_equal(config_listener_string(c, "IN", NULL, "ssl.client.auth"), "none");
+    assert_null(config_listener_string(c, "IN", NULL, "ssl.truststore.location"));
+    assert_string_equal(config_listener_string(c, "IN", "SCRAM-SHA-256", "sasl.jaas.config"), "a");
+    assert_string_equal(config_listener_string(c, "IN", "PLAIN", "sasl.jaas.config"), "b");
+    assert_null(config_listener_string(c, "OUT", "PLAIN", "sasl.jaas.config"));
+    config_free(c);
+}
+
+UNIT_MAIN(unit_test(a_listener_looks_its_settings_up),
+          unit_test(advertised_is_the_same_when_not_set),
           unit_test(an_empty_host_advertises_the_machines_name),
           unit_test(advertised_addresses_may_be_shared),
           unit_test(a_listener_may_stay_unadvertised),

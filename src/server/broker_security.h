@@ -1,0 +1,35 @@
+/* broker_security.h - how a broker's connections are secured, listener by listener: what its own
+ * listener asks of clients, and what it does itself as the client of another broker's listener of
+ * that name.
+ *
+ * Settings of a listener are looked up as "listener.name.<listener>.<key>", else "<key>"
+ * (config_listener_string).
+ *
+ * THREADS  any: has its lock. What is handed out stays where it is until the end. */
+#ifndef SERVER_BROKER_SECURITY_H
+#define SERVER_BROKER_SECURITY_H
+
+#include "net/peer.h"
+#include "net/server_conn.h"
+#include "server/config.h"
+
+struct broker_security;
+
+/* Makes it for the listeners of the settings. 0, or -errno with a line in err. @blocks on key
+ * stores
+ */
+int broker_security_new(const struct config *c, struct broker_security **out, char *err,
+                        size_t err_n);
+/* When no connection is left. NULL is fine. */
+void broker_security_free(struct broker_security *s);
+/* Other settings are in force: new listeners get theirs. 0, or -errno with a line in err after as
+ * much as could be done. @blocks */
+int broker_security_apply(struct broker_security *s, const struct config *c, char *err,
+                          size_t err_n);
+/* Of one of our listeners; NULL = nothing was made for one of this name. */
+const struct listen_security *broker_security_listen(struct broker_security *s,
+                                                     const char *listener);
+/* On the way to a broker's listener of that name. */
+struct peer_security broker_security_peer(struct broker_security *s, struct str listener);
+
+#endif
