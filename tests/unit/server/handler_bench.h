@@ -32,6 +32,7 @@ struct broker {
 
 struct conn { /* stands for net's */
     void *user;
+    const char *principal;
 };
 
 enum how { WAITING, ANSWERED, NO_ANSWER, CLOSED };
@@ -57,6 +58,10 @@ void conn_set_user(struct conn *c, void *user)
 void *conn_user(const struct conn *c)
 {
     return c->user;
+}
+struct str conn_principal(const struct conn *c)
+{
+    return c->principal ? str_of(c->principal) : STR_LIT("ANONYMOUS");
 }
 
 struct replication_throttle *broker_throttle(const struct broker *b)
