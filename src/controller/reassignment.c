@@ -218,7 +218,7 @@ void moves_complete(struct flow *f, const struct partition_list *l)
 {
     struct partition_list ready = {NULL, 0, 0};
     for (int i = 0; i < l->n; i++)
-        if (context_is_moving(l->v[i]) && is_in_sync(l->v[i]))
+        if (context_is_moving(l->v[i]) && is_in_sync(l->v[i]) && !l->v[i]->topic->deletion_begun)
             job_add_partition(f, &ready, l->v[i]);
     struct job *j = ready.n ? job_new(f) : NULL;
     if (!j)

@@ -261,11 +261,13 @@ static const flow_step marked_steps[] = {list_marks, queue_marked, marks_removed
                                          NULL};
 const struct event_kind event_topic_deletion = {"TopicDeletion", marked_steps, true, true};
 
+/* A move that an earlier controller began is given up with its topic, and not waited for: nobody
+ * elects for this topic any more, so the move might not end. */
 static void hold_up(struct flow *f)
 {
     struct job *j = job_of(f);
     for (int i = 0; i < j->topics.n; i++)
-        j->topics.v[i]->ineligible |= hosted_by_the_dead(j->c, j->topics.v[i]);
+        j->topics.v[i]->ineligible = hosted_by_the_dead(j->c, j->topics.v[i]);
     job_answered(f);
 }
 

@@ -105,9 +105,9 @@ static int write_text(struct epoch_cache *c, const struct buf *text, struct fs *
     }
     c->on_disk_n = 0; /* if it fails, who knows which */
     log_path_join(path, dir, EPOCH_FILE_NAME);
-    if (how != SYNCED)
-        atomic_store(&c->unsynced, true);
     int err = write[how](fs, path, text->p, text->len);
+    if (how != SYNCED) /* behind the write: a sync that runs beside it does not cover it */
+        atomic_store(&c->unsynced, true);
     if (err)
         return err;
     c->on_disk = hash;

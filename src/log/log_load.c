@@ -296,9 +296,11 @@ static int settle_epochs(struct loader *ld)
         }
     }
     /* What is cut off has no records, and is cut off again at each load until the next append, or
-     * the next leader, saves what is left. */
+     * the next leader, saves what is left; or begins the same epoch there. Then the file has its
+     * text already, from a process that may not have synced it. */
     if (!err) {
-        epoch_cache_cut_end(&log->epochs, ld->end);
+        if (epoch_cache_cut_end(&log->epochs, ld->end))
+            atomic_store(&log->epochs.unsynced, true);
         epoch_cache_cut_start(&log->epochs, log_start_offset(log));
     }
     if (!err && ld->save_epochs)
@@ -390,12 +392,16 @@ static int settle_segments(struct loader *ld)
 }
 
 /* Above the recovery point an earlier process has written: epochs, names of files, maybe the folder
- * itself. Nobody knows what of it an fsync covered; the next flush does it again. */
-static void distrust(struct log *log)
+ * itself, and where it wrote no record, the topic's id. Nobody knows what of it an fsync covered;
+ * the next append or flush does it again. */
+static void distrust(struct loader *ld)
 {
+    struct log *log = ld->log;
     atomic_store(&log->epochs.unsynced, true);
     atomic_store(&log->names_dirty, true);
     atomic_store(&log->unsynced_folder, true);
+    log->metadata_pending = !has_records(ld) && !uuid_is_zero(log->topic_id);
+    log->touched = true;
 }
 
 static int settle_positions(struct loader *ld)
@@ -412,8 +418,8 @@ static int settle_positions(struct loader *ld)
     atomic_store(&log->recovery_point, rp);
     atomic_store(&log->saved_recovery_point, a->recovery_point);
     atomic_store(&log->cleaned_to, a->cleaned_to <= ld->end ? a->cleaned_to : 0);
-    if (rp < ld->end)
-        distrust(log);
+    if (rp < ld->end || (!a->clean && ld->end == 0))
+        distrust(ld);
     return 0;
 }
 

@@ -169,7 +169,7 @@ static int build(struct producer *p, int32_t sequence, struct buf *out)
 }
 
 /* One try. The error, or -1 when nobody can tell. */
-static int send_batch(struct producer *p, int leader, const struct topic *t, int32_t partition,
+static int send_batch(struct producer *p, int leader, const char *name, int32_t partition,
                       const struct buf *batch, int64_t *base_offset)
 {
     struct produce_request req;
@@ -180,7 +180,7 @@ static int send_batch(struct producer *p, int leader, const struct topic *t, int
     produce_request_init(&req);
     req.acks = p->id >= 0 ? -1 : 1;
     req.timeout_ms = (int32_t)sim_between(500, 5000);
-    topic = (struct produce_request_topic_data){.name = str_of(t->name)};
+    topic = (struct produce_request_topic_data){.name = str_of(name)};
     data = (struct produce_request_partition_data){
         .index = partition, .records = {.p = batch->p, .len = (int32_t)batch->len}};
     topic.partition_data.v = &data;
@@ -197,34 +197,37 @@ static int send_batch(struct producer *p, int leader, const struct topic *t, int
     return code;
 }
 
-/* Until it is known to be there; false: the topic has gone. */
+/* Until it is known to be there; false: the topic has gone. (What asks goes by the name it began
+ * with: the topic's may come to stand for the next one while an answer is awaited.) */
 static bool deliver(struct producer *p, struct topic *t, int32_t partition, const struct buf *batch,
                     int32_t sequence)
 {
     int generation = t->generation;
+    char name[sizeof(t->name)];
     bool fresh = false;
+    memcpy(name, t->name, sizeof(name));
     for (;;) {
-        int leader = client_leader(p->c, t->name, partition, fresh);
+        int leader = client_leader(p->c, name, partition, fresh);
         int64_t base = -1;
-        int32_t epoch = leader > 0 ? sim_model_leads(t->name, partition, leader) : -1;
-        int code = leader > 0 ? send_batch(p, leader, t, partition, batch, &base) : -1;
+        int32_t epoch = leader > 0 ? sim_model_leads(name, partition, leader) : -1;
+        int code = leader > 0 ? send_batch(p, leader, name, partition, batch, &base) : -1;
         if (t->generation != generation)
             return false;
         if (code == KERR_NONE || code == KERR_DUPLICATE_SEQUENCE_NUMBER) {
             if (p->id >= 0 && !t->deleting)
-                sim_model_acked(t->name, partition, leader, p->id, sequence, base);
+                sim_model_acked(name, partition, leader, p->id, sequence, base);
             work.counts.acked++;
-            sim_say("%s-%d: batch %d of producer %lld acknowledged at %lld by b%d", t->name,
-                    partition, sequence, (long long)p->id, (long long)base, leader);
+            sim_say("%s-%d: batch %d of producer %lld acknowledged at %lld by b%d", name, partition,
+                    sequence, (long long)p->id, (long long)base, leader);
             return true;
         }
         /* one that was deposed and does not know it yet may not have seen the latest records */
-        bool zombie = epoch < 0 || sim_model_leads(t->name, partition, leader) != epoch;
+        bool zombie = epoch < 0 || sim_model_leads(name, partition, leader) != epoch;
         if (code == KERR_OUT_OF_ORDER_SEQUENCE_NUMBER && zombie)
             code = -1;
         if (code >= 0 && !work_is_retriable(code) && !t->deleting && !t->unclean) {
-            sim_model_tell(t->name, partition, p->id);
-            sim_violation("produce to %s-%d, sequence %d of producer %lld: %s", t->name, partition,
+            sim_model_tell(name, partition, p->id);
+            sim_violation("produce to %s-%d, sequence %d of producer %lld: %s", name, partition,
                           sequence, (long long)p->id, kerr_name((enum kerr)code));
         }
         if (p->id < 0 || (t->unclean && code >= 0 && !work_is_retriable(code)))
@@ -282,13 +285,15 @@ static int64_t fetch(struct client *c, int leader, const struct topic *t, int32_
     const void *answer;
     struct arena a;
     int64_t next = from;
+    char name[sizeof(t->name)]; /* see deliver */
+    memcpy(name, t->name, sizeof(name));
     fetch_request_init(&req);
     fetch_request_topic_init(&topic);
     fetch_request_partition_init(&part);
     req.max_wait_ms = (int32_t)sim_below(500);
     req.min_bytes = 1;
     req.max_bytes = 1 << 20;
-    topic.topic = str_of(t->name);
+    topic.topic = str_of(name);
     part.partition = partition;
     part.fetch_offset = from;
     part.partition_max_bytes = (int32_t)sim_between(200, 20000);

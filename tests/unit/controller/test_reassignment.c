@@ -159,6 +159,21 @@ static void open_with_topic(struct sim_cluster *c)
     assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
 }
 
+/* The same, and broker 4, which hosts nothing of it, is the controller. */
+static void open_with_controller_apart(struct sim_cluster *c)
+{
+    static const int32_t origin[] = {0, 1};
+    sim_start(c, 5);
+    while (sim_active(c)->id != 4) {
+        int32_t id = sim_active(c)->id;
+        sim_broker_kill(c, id, false);
+        sim_drain(c);
+        sim_broker_start(c, id);
+        sim_drain(c);
+    }
+    assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
+}
+
 static const int32_t target[] = {2, 3};
 #define DONE \
     "{\"version\":3,\"partitions\":{\"0\":[2,3]},\"adding_replicas\":{},\"removing_replicas\":{}}"
@@ -536,17 +551,9 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
     for (int ending = 0; ending < 2; ending++) {
         for (int steps = 1; steps < 60; steps++) { /* 0: the call would outlive the controller */
             struct sim_cluster *c = &cluster;
-            static const int32_t origin[] = {0, 1}, all[] = {0, 1, 2, 3};
+            static const int32_t all[] = {0, 1, 2, 3};
             struct call k;
-            sim_start(c, 5);
-            while (sim_active(c)->id != 4) { /* none of the replicas */
-                int32_t id = sim_active(c)->id;
-                sim_broker_kill(c, id, false);
-                sim_drain(c);
-                sim_broker_start(c, id);
-                sim_drain(c);
-            }
-            assert_int_equal(sim_create_assigned(c, "t", origin, 2), 0);
+            open_with_controller_apart(c);
             if (ending) {
                 assert_int_equal(move(c, "t", 0, target, 2), 0);
                 write_isr(c, all, 4);
@@ -577,7 +584,40 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
     }
 }
 
-UNIT_MAIN(unit_test(a_partition_moves), unit_test(more_and_fewer_replicas),
+/* Its own controller waits for the move (or for a broker that starts); one that takes over does
+ * not: nobody would bring the move to its end. */
+static void a_topic_that_moves_is_deleted_by_the_next_controller(void **state)
+{
+    for (int leaderless = 0; leaderless < 2; leaderless++) {
+        struct sim_cluster *c = &cluster;
+        static const int32_t all[] = {0, 1, 2, 3};
+        open_with_controller_apart(c);
+        assert_int_equal(move(c, "t", 0, target, 2), 0);
+        assert_int_equal(sim_delete_topic(c, "t"), 0);
+        assert_true(sim_exists(c, "/admin/delete_topics/t"));
+        if (leaderless) {
+            int32_t version;
+            struct partition_node p = sim_state(c, "t", 0, &version);
+            p.leader = -1;
+            struct store_op op = store_op_set("/brokers/topics/t/partitions/0/state",
+                                              znode_partition_encode(&p, &c->arena), version);
+            assert_int_equal(run_op(c->base, &op), 0);
+        }
+        sim_broker_kill(c, 4, false);
+        sim_drain(c);
+        sim_check(c);
+        assert_false(sim_exists(c, "/admin/delete_topics/t"));
+        assert_false(sim_exists(c, "/brokers/topics/t"));
+        for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+            assert_null(sim_replica(c, all[i], "t", 0));
+        assert_int_equal(listed(c), 0);
+        sim_stop(c);
+    }
+}
+
+UNIT_MAIN(unit_test(a_partition_moves),
+          unit_test(a_topic_that_moves_is_deleted_by_the_next_controller),
+          unit_test(more_and_fewer_replicas),
           unit_test(nothing_is_deleted_while_the_target_cannot_lead),
           unit_test(an_added_target_that_cannot_lead_yet_goes_on),
           unit_test(one_that_cannot_end_does_not_hold_up_the_others),

@@ -188,6 +188,39 @@ static void a_flush_syncs_new_epochs(void **state)
     teardown(&t);
 }
 
+static void sync_beside(void *arg)
+{
+    struct log *log = arg;
+    bool named;
+    assert_int_equal(epoch_cache_sync(&log->epochs, log_fs(log), log_path(log), &named), 0);
+}
+
+/* A flush comes in the middle of the write, at each of its calls: it does not count for what was
+ * written after it. Seen by the simulator: the next flush left the new epoch out. */
+static void a_sync_beside_a_write_does_not_cover_it(void **state)
+{
+    static const enum fs_call calls[] = {FS_OPEN, FS_PWRITEV, FS_TRUNCATE, FS_RENAME};
+    for (size_t i = 0; i < 2 * sizeof(calls) / sizeof(calls[0]); i++) {
+        struct log_test t;
+        setup_log(&t);
+        append_many(&t, 1, 1);
+        if (i % 2) { /* the next write replaces the file */
+            epoch_cache_clear(&t.log->epochs);
+            t.log->epochs.on_disk_n = 0;
+        }
+        assert_int_equal(log_flush(t.log), KERR_NONE);
+        fs_fault_add(t.fault, (struct fs_fault_rule){.call = calls[i / 2],
+                                                     .path = "*/" EPOCH_FILE_NAME "*",
+                                                     .times = 1,
+                                                     .before = sync_beside,
+                                                     .arg = t.log});
+        assert_int_equal(log_begin_epoch(t.log, 5), KERR_NONE);
+        assert_true(atomic_load(&t.log->epochs.unsynced));
+        assert_int_equal(log_flush(t.log), KERR_NONE);
+        teardown(&t);
+    }
+}
+
 /* The machine crashes and the file of epochs is the old one, or nothing: the batches tell. */
 static void epochs_come_back_from_the_batches(void **state)
 {
@@ -208,4 +241,5 @@ static void epochs_come_back_from_the_batches(void **state)
 UNIT_MAIN(unit_test(adding_drops_what_it_contradicts), unit_test(cuts_keep_what_is_left_answerable),
           unit_test(end_offsets), unit_test(the_file_is_kafkas), unit_test(damage_is_refused),
           unit_test(a_failed_write_changes_nothing), unit_test(a_flush_syncs_new_epochs),
+          unit_test(a_sync_beside_a_write_does_not_cover_it),
           unit_test(epochs_come_back_from_the_batches))

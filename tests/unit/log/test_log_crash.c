@@ -299,6 +299,15 @@ static void cuts_do_not_come_back_under_other_epochs(void **state)
         cut_once((uint64_t)seed);
 }
 
+static enum kerr append_in(struct log_test *t, struct records *r, int32_t epoch)
+{
+    struct append_info info;
+    struct buf b = build(r);
+    enum kerr e = append_bytes(t, &b, epoch, APPEND_CLIENT, &info);
+    buf_free(&b);
+    return e;
+}
+
 /* The process is killed, the next one flushes, and then the power goes: what that flush promised
  * was written by the process before. Seen by the simulator: the epochs were not. */
 static void a_flush_covers_what_an_earlier_process_wrote(void **state)
@@ -312,12 +321,8 @@ static void a_flush_covers_what_an_earlier_process_wrote(void **state)
     assert_int_equal(try_create(&t), 0);
     for (int32_t e = 0; e < 4; e++) {
         assert_int_equal(log_begin_epoch(t.log, e), KERR_NONE);
-        for (int i = 0; i < 3; i++) {
-            struct append_info info;
-            struct buf b = build(&r);
-            assert_int_equal(append_bytes(&t, &b, e, APPEND_CLIENT, &info), KERR_NONE);
-            buf_free(&b);
-        }
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(append_in(&t, &r, e), KERR_NONE);
         if (e == 0)
             assert_int_equal(log_flush(t.log), KERR_NONE);
         if (e == 0)
@@ -337,6 +342,70 @@ static void a_flush_covers_what_an_earlier_process_wrote(void **state)
     assert_int_equal(end, 18);
     check(&t);
     teardown(&t);
+}
+
+/* The same for an epoch that had begun without a record, and begins again: the file is as it was.
+ */
+static void an_epoch_that_begins_again_is_flushed(void **state)
+{
+    for (int stops_well = 0; stops_well < 2; stops_well++) {
+        struct log_test t;
+        struct records r = records_of(3);
+        setup(&t);
+        t.config.segment_bytes = 600; /* it rolls: recovery does not look at what is before */
+        assert_int_equal(try_create(&t), 0);
+        assert_int_equal(log_begin_epoch(t.log, 2), KERR_NONE);
+        assert_int_equal(append_in(&t, &r, 2), KERR_NONE);
+        assert_int_equal(log_flush(t.log), KERR_NONE);
+        note_checkpoints(&t);
+        assert_int_equal(log_begin_epoch(t.log, 4), KERR_NONE);
+        reopen_unclean(&t);
+        if (stops_well)
+            reopen_clean(&t);
+        for (int i = 0; i < 9; i++) {
+            assert_int_equal(log_begin_epoch(t.log, 4), KERR_NONE);
+            assert_int_equal(append_in(&t, &r, 4), KERR_NONE);
+            assert_int_equal(log_flush(t.log), KERR_NONE);
+        }
+        note_checkpoints(&t);
+        drop_log(&t);
+        log_dir_free(t.dir);
+        assert_int_equal(fs_fault_crash(t.fault, t.data, FS_CRASH_DROP, 1), 0);
+        make_dir(&t);
+        assert_int_equal(try_open(&t, false), 0);
+        assert_int_equal(log_end_offset(t.log), 30);
+        assert_int_equal(epoch_cache_of_offset(&t.log->epochs, 3), 4);
+        check(&t);
+        teardown(&t);
+    }
+}
+
+/* The same for a log that nobody had written to: the topic's id, the folder's name. */
+static void the_first_record_makes_durable_what_an_earlier_process_made(void **state)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct log_test t;
+        struct uuid id = {{7}};
+        struct topic_partition tp = {TOPIC, 0};
+        struct records r = records_of(1);
+        setup(&t);
+        assert_int_equal(log_create_unsynced(t.dir, tp, &t.config, id, &t.log), 0);
+        reopen_unclean(&t);
+        if (seed >= 6) /* one more, which ended well */
+            reopen_clean(&t);
+        assert_int_equal(append(&t, &r), KERR_NONE);
+        assert_int_equal(log_flush(t.log), KERR_NONE);
+        drop_log(&t);
+        log_dir_free(t.dir);
+        assert_int_equal(
+            fs_fault_crash(t.fault, t.data, seed % 2 ? FS_CRASH_TEAR : FS_CRASH_DROP, seed), 0);
+        make_dir(&t);
+        assert_int_equal(try_open(&t, false), 0);
+        assert_true(uuid_eq(log_topic_id(t.log), id));
+        assert_int_equal(log_end_offset(t.log), 1);
+        check(&t);
+        teardown(&t);
+    }
 }
 
 /* A crash while the log is made: there is no folder, or one that loads; and with the topic's id if
@@ -380,4 +449,6 @@ static void a_log_that_was_being_made(void **state)
 
 UNIT_MAIN(unit_test(the_log_is_as_written_whatever_was_synced),
           unit_test(cuts_do_not_come_back_under_other_epochs), unit_test(a_log_that_was_being_made),
-          unit_test(a_flush_covers_what_an_earlier_process_wrote))
+          unit_test(a_flush_covers_what_an_earlier_process_wrote),
+          unit_test(an_epoch_that_begins_again_is_flushed),
+          unit_test(the_first_record_makes_durable_what_an_earlier_process_made))
