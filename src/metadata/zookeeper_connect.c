@@ -2,6 +2,7 @@
 #include "metadata/zookeeper_connect.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,4 +104,16 @@ void zookeeper_connect_clear(struct zookeeper_connect *c)
     free(c->hosts);
     free(c->chroot);
     *c = (struct zookeeper_connect){NULL, NULL};
+}
+
+void zookeeper_server_text(const struct sockaddr *at, socklen_t len,
+                           char out[ZOOKEEPER_SERVER_TEXT])
+{
+    char host[48], port[8];
+    if (!at || getnameinfo(at, len, host, sizeof(host), port, sizeof(port),
+                           NI_NUMERICHOST | NI_NUMERICSERV))
+        snprintf(out, ZOOKEEPER_SERVER_TEXT, "?");
+    else
+        snprintf(out, ZOOKEEPER_SERVER_TEXT, at->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+                 port);
 }

@@ -32,11 +32,13 @@
 
 static const char component[] = "ZooKeeperClient";
 enum {
-    RETRY_MS = 1000,                /* between tries to make a handle */
-    AGAIN_MS = 100,                 /* until a request that the server put off is sent again */
-    CLOSE_MS = 5000,                /* at the close: for what is under way */
-    LOOK_MS = 100,                  /* between looks at deadlines, while something is under way */
-    LOST_MAX = 3,                   /* times that a request may take its connection with it ... */
+    RESOLVE_WHEN_LOST = -1, /* else the library asks for all servers' addresses at each request, on
+                               the thread that keeps the session alive */
+    RETRY_MS = 1000,        /* between tries to make a handle */
+    AGAIN_MS = 100,         /* until a request that the server put off is sent again */
+    CLOSE_MS = 5000,        /* at the close: for what is under way */
+    LOOK_MS = 100,          /* between looks at deadlines, while something is under way */
+    LOST_MAX = 3,           /* times that a request may take its connection with it ... */
     SERVER_BYTES = (1 << 20) - 1024 /* ... when it is larger than this */
 };
 
@@ -316,11 +318,17 @@ static void look_at_deadlines(struct zk_store *s)
 static void note_connected(struct zk_store *s, zhandle_t *zh)
 {
     int64_t id = zoo_client_id(zh)->client_id;
+    char server[ZOOKEEPER_SERVER_TEXT];
+    struct sockaddr_storage at;
+    socklen_t at_len = sizeof(at);
+    const struct sockaddr *found =
+        zookeeper_get_connected_host(zh, (struct sockaddr *)&at, &at_len);
+    zookeeper_server_text(found, at_len, server);
     s->zh = zh;
     s->connected = true;
     s->session = id;
-    say_info(component, "connected to %s, session 0x%" PRIx64 ", timeout %d ms",
-             zoo_get_current_server(zh), id, zoo_recv_timeout(zh));
+    say_info(component, "connected to %s, session 0x%" PRIx64 ", timeout %d ms", server, id,
+             zoo_recv_timeout(zh));
     if (s->state == STATE_OPENING)
         s->state = STATE_LIVE;
     if (s->announce)
@@ -454,8 +462,8 @@ static void open_handle(struct zk_store *s)
     zhandle_t *zh = zookeeper_init2(s->where.hosts, on_event, s->o.session_timeout_ms, NULL, s,
                                     ZOO_NO_LOG_CLIENTENV, zookeeper_log);
     int error = errno;
-    int rc = ZOK;
-    if (zh && s->digest)
+    int rc = zh ? zoo_set_servers_resolution_delay(zh, RESOLVE_WHEN_LOST) : ZOK;
+    if (zh && rc == ZOK && s->digest)
         rc = zoo_add_auth(zh, "digest", s->digest, (int)strlen(s->digest), NULL, NULL);
     pthread_mutex_lock(&s->lock);
     if (!zh || rc != ZOK) {

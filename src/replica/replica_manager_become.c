@@ -59,14 +59,50 @@ static struct uuid known_topic_id(struct replica_manager *m, struct partition *p
     return id;
 }
 
-/* Finds or makes the log and gives it the topic id. *out shared. */
-static enum kerr open_log(struct replica_manager *m, struct partition *p, const isr_state *s,
-                          struct uuid id, struct log **out)
+/* The settings of one topic of a request, asked for when the first of its partitions needs them:
+ * that may take a question to the store, which ten thousand partitions must not ask each. */
+struct topic_settings {
+    struct str topic;
+    pthread_mutex_t lock;
+    bool known; /* under lock, like the next */
+    struct log_config config;
+};
+
+static struct log_config settings_get(struct replica_manager *m, struct topic_settings *t)
+{
+    pthread_mutex_lock(&t->lock);
+    if (!t->known) {
+        t->config = log_config_default();
+        m->o.topic_config(m->o.arg, t->topic, &t->config);
+        t->known = true;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return t->config;
+}
+
+/* One partition of a request and where its code goes. */
+struct become_item {
+    struct topic_settings *settings;
+    struct uuid id;
+    const isr_state *state;
+    int16_t *error;
+};
+
+/* Finds or makes the log and gives it the topic id. *out shared. A log that is there has its
+ * settings: changes are told by notices. (Who has a log from an earlier life is asked all the same
+ * when the partition is new here: others than the log want to hear of the topic.) */
+static enum kerr open_log(struct replica_manager *m, struct partition *p,
+                          const struct become_item *it, struct log **out)
 {
     struct topic_partition tp = partition_tp(p);
     struct log_config config = log_config_default();
-    m->o.topic_config(m->o.arg, tp.topic, &config);
-    enum kerr e = log_manager_get_or_create(m->o.logs, tp, s->is_new, id, &config, out);
+    struct uuid id = it->id;
+    *out = log_manager_find(m->o.logs, tp);
+    if (!*out || partition_leader_epoch(p) < 0)
+        config = settings_get(m, it->settings);
+    if (*out)
+        log_unref(*out);
+    enum kerr e = log_manager_get_or_create(m->o.logs, tp, it->state->is_new, id, &config, out);
     if (e == KERR_NONE && !uuid_is_zero(id) && uuid_is_zero(log_topic_id(*out))) {
         e = log_set_topic_id(*out, id);
         if (e != KERR_NONE)
@@ -140,11 +176,13 @@ void replica_manager_follow_awaited(struct replica_manager *m)
         replica_manager_each(m, follow_if_it_lives, m);
 }
 
-static enum kerr take_role(struct replica_manager *m, struct partition *p, const isr_state *s,
-                           struct uuid id)
+static enum kerr take_role(struct replica_manager *m, struct partition *p,
+                           const struct become_item *it)
 {
+    const isr_state *s = it->state;
+    struct uuid id = it->id;
     struct log *log;
-    enum kerr e = open_log(m, p, s, id, &log);
+    enum kerr e = open_log(m, p, it, &log);
     p->awaited.leader = -1;
     if (e == KERR_NONE) {
         struct leadership l = {.controller_epoch = s->controller_epoch,
@@ -201,9 +239,11 @@ static enum kerr same_epoch(struct replica_manager *m, struct partition *p, stru
     return KERR_STALE_CONTROLLER_EPOCH;
 }
 
-static enum kerr become_one(struct replica_manager *m, struct partition *p, const isr_state *s,
-                            struct uuid id)
+static enum kerr become_one(struct replica_manager *m, struct partition *p,
+                            const struct become_item *it)
 {
+    const isr_state *s = it->state;
+    struct uuid id = it->id;
     if (atomic_load(&p->role) == PARTITION_OFFLINE)
         return KERR_KAFKA_STORAGE_ERROR;
     struct uuid known = known_topic_id(m, p);
@@ -216,19 +256,20 @@ static enum kerr become_one(struct replica_manager *m, struct partition *p, cons
         return same_epoch(m, p, id);
     if (!among(s->replicas.v, s->replicas.n, m->o.broker_id))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
-    return take_role(m, p, s, id);
+    return take_role(m, p, it);
 }
 
-static enum kerr become(struct replica_manager *m, struct str topic, const isr_state *s,
-                        struct uuid id)
+static enum kerr become(struct replica_manager *m, const struct become_item *it)
 {
+    const isr_state *s = it->state;
+    struct str topic = it->settings->topic;
     struct topic_partition tp = {topic, s->partition_index};
     if (topic_name_problem(topic) || tp.partition < 0)
         return KERR_INVALID_TOPIC_EXCEPTION;
     struct partition *p = replica_manager_lookup_or_make(m, tp);
     if (!p)
         return KERR_UNKNOWN_SERVER_ERROR;
-    enum kerr e = become_one(m, p, s, id);
+    enum kerr e = become_one(m, p, it);
     if (e != KERR_NONE)
         logline(e == KERR_STALE_CONTROLLER_EPOCH ? LOGLINE_DEBUG : LOGLINE_INFO, "ReplicaManager",
                 "LeaderAndIsr for %.*s-%d, leader %d epoch %d: %s (here epoch %d)", STR_ARG(topic),
@@ -238,18 +279,11 @@ static enum kerr become(struct replica_manager *m, struct str topic, const isr_s
     return e;
 }
 
-/* One partition of a request and where its code goes. */
-struct become_item {
-    struct str topic;
-    struct uuid id;
-    const isr_state *state;
-    int16_t *error;
-};
-
 struct become_all {
     struct replica_manager *m;
+    struct topic_settings *topics;
     struct become_item *items;
-    int32_t n;
+    int32_t topics_n, n;
     int lanes;
 };
 
@@ -260,10 +294,22 @@ static void become_lane(void *arg, int lane)
     struct become_all *all = arg;
     for (int32_t i = 0; i < all->n; i++) {
         struct become_item *it = &all->items[i];
-        struct topic_partition tp = {it->topic, it->state->partition_index};
+        struct topic_partition tp = {it->settings->topic, it->state->partition_index};
         if (control_lane(tp, all->lanes) == lane)
-            *it->error = (int16_t)become(all->m, it->topic, it->state, it->id);
+            *it->error = (int16_t)become(all->m, it);
     }
+}
+
+/* Partitions of one topic come in a row. */
+static struct topic_settings *settings_of(struct become_all *all, struct str topic)
+{
+    struct topic_settings *t = all->topics_n ? &all->topics[all->topics_n - 1] : NULL;
+    if (t && str_eq(t->topic, topic))
+        return t;
+    t = &all->topics[all->topics_n++];
+    *t = (struct topic_settings){.topic = topic};
+    pthread_mutex_init(&t->lock, NULL);
+    return t;
 }
 
 static void add_items(struct become_all *all, struct str topic, struct uuid id,
@@ -275,7 +321,8 @@ static void add_items(struct become_all *all, struct str topic, struct uuid id,
         if (by_name)
             out[i].topic_name = name;
         out[i].partition_index = states[i].partition_index;
-        all->items[all->n++] = (struct become_item){name, id, &states[i], &out[i].error_code};
+        all->items[all->n++] =
+            (struct become_item){settings_of(all, name), id, &states[i], &out[i].error_code};
     }
 }
 
@@ -325,12 +372,16 @@ static bool lay_out_by_topic(struct become_all *all, const struct leader_and_isr
 static bool lay_out(struct become_all *all, int version, const struct leader_and_isr_request *req,
                     struct arena *a, struct leader_and_isr_response *out)
 {
-    int32_t n = req->ungrouped_partition_states.n;
+    int32_t n = req->ungrouped_partition_states.n, topics = req->topic_states.n;
+    const isr_state *flat = req->ungrouped_partition_states.v;
+    for (int32_t i = 0; i < n; i++)
+        topics += i == 0 || !str_eq(flat[i].topic_name, flat[i - 1].topic_name);
     for (int32_t t = 0; t < req->topic_states.n; t++)
         n += req->topic_states.v[t].partition_states.n;
+    all->topics = arena_array(a, struct topic_settings, (size_t)topics);
     all->items = arena_array(a, struct become_item, (size_t)n);
     all->lanes = control_lanes(n);
-    return all->items &&
+    return all->topics && all->items &&
            (version >= 5 ? lay_out_by_topic(all, req, a, out) : lay_out_flat(all, req, n, a, out));
 }
 
@@ -350,6 +401,8 @@ void replica_manager_become(struct replica_manager *m, int version,
             fetchers_close_idle(m->o.fetchers);
     }
     pthread_mutex_unlock(&m->control);
+    for (int32_t t = 0; t < all.topics_n; t++)
+        pthread_mutex_destroy(&all.topics[t].lock);
     if (e != KERR_NONE) /* nothing was done, nothing is told of partitions */
         out->partition_errors.n = out->topics.n = 0;
     out->error_code = (int16_t)e;

@@ -1,6 +1,9 @@
 /* The store on a real ZooKeeper server against the rules of every store. test_zookeeper_store.py
  * starts the server and gives its port as the first argument; each rule has a chroot of its own. */
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -145,6 +148,32 @@ static void requests_after_end_waits_are_still_answered_while_connected(void **s
     assert_true(holds(t->s, "/n", "x"));
 }
 
+/* The library's look-ups of names come by here. */
+static atomic_int lookups;
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
+                                                       const struct addrinfo *hints,
+                                                       struct addrinfo **res)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+    atomic_fetch_add(&lookups, 1);
+    return next(node, service, hints, res);
+}
+
+/* A name server that is slow, or away, must not hold up a session that stands; and ten thousand
+ * requests are not to be ten thousand questions to it. */
+static void names_are_looked_up_for_connections_only(void **state)
+{
+    struct store_rules *t = *state;
+    assert_int_equal(create(t->s, "/n", "x", 0), 0);
+    int before = lookups;
+    assert_true(before > 0);
+    for (int i = 0; i < 50; i++)
+        assert_true(holds(t->s, "/n", "x"));
+    assert_int_equal(lookups, before);
+}
+
 int main(int argc, char **argv)
 {
     port = argc > 1 ? atoi(argv[1]) : 0;
@@ -154,6 +183,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest own[] = {
         cmocka_unit_test_setup_teardown(what_is_too_large_fails_alone, start, stop),
+        cmocka_unit_test_setup_teardown(names_are_looked_up_for_connections_only, start, stop),
         cmocka_unit_test_setup_teardown(requests_after_end_waits_are_still_answered_while_connected,
                                         start, stop)};
     return store_rules_run(argc > 2 ? argv[2] : NULL, start, stop) +

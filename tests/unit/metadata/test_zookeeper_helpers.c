@@ -1,5 +1,6 @@
 /* The parts of the store on ZooKeeper that need no server: the text of zookeeper.connect, access by
  * path, the library's lines, and who hears of a session's end. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,23 @@ static void the_librarys_lines_become_ours_and_do_not_flood(void **state)
     logline_set_sink(NULL, NULL);
 }
 
+static void servers_are_told_in_numbers(void **state)
+{
+    char text[ZOOKEEPER_SERVER_TEXT];
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(2181)};
+    struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons(2182), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    v4.sin_addr.s_addr = htonl(0x7f000002);
+    zookeeper_server_text((struct sockaddr *)&v4, sizeof(v4), text);
+    assert_string_equal(text, "127.0.0.2:2181");
+    zookeeper_server_text((struct sockaddr *)&v6, sizeof(v6), text);
+    assert_string_equal(text, "[::1]:2182");
+    zookeeper_server_text(NULL, 0, text);
+    assert_string_equal(text, "?");
+    zookeeper_server_text((struct sockaddr *)&v4, 1, text); /* not the length of an address */
+    assert_string_equal(text, "?");
+}
+
 /* ---- listeners ---- */
 
 struct ears {
@@ -218,7 +236,8 @@ static void all_are_told_and_then_the_teller(void **state)
 }
 
 UNIT_MAIN(unit_test(hosts_get_their_port_and_the_folder_is_split_off),
-          unit_test(what_is_no_list_of_hosts_is_refused), unit_test(access_goes_by_the_path),
+          unit_test(what_is_no_list_of_hosts_is_refused), unit_test(servers_are_told_in_numbers),
+          unit_test(access_goes_by_the_path),
           unit_test(requests_that_no_server_would_take_are_not_sent),
           unit_test(the_librarys_lines_become_ours_and_do_not_flood),
           unit_test(all_are_told_and_then_the_teller))

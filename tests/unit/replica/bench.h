@@ -40,7 +40,8 @@ struct bench {
     struct metadata_cache *metadata;
     struct log_manager *logs;
     struct replica_manager *m;
-    struct log_config config; /* of every topic */
+    struct log_config config;  /* of every topic */
+    atomic_int settings_asked; /* how often */
     struct arena a;
 };
 
@@ -51,7 +52,9 @@ static UNUSED struct sim_clock *bench_clock(struct bench *b)
 
 static UNUSED void bench_config(void *arg, struct str topic, struct log_config *c)
 {
-    *c = ((struct bench *)arg)->config;
+    struct bench *b = arg;
+    atomic_fetch_add(&b->settings_asked, 1);
+    *c = b->config;
 }
 
 static UNUSED void bench_dir_failed(void *arg, struct log_dir *d)

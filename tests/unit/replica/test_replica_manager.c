@@ -620,6 +620,73 @@ static void many_are_made_and_deleted_at_once(void **state)
     bench_close(&b);
 }
 
+/* Partitions 0..MANY-1 of `topics` topics, the first of them called "a", led by the broker in this
+ * epoch. */
+static void lead_many(struct bench *b, int version, int topics, int32_t epoch)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static struct leader_and_isr_request_partition_state p[3 * MANY];
+    struct leader_and_isr_request_topic_state states[3];
+    struct leader_and_isr_request lead;
+    struct leader_and_isr_response led;
+    leader_and_isr_request_init(&lead);
+    leader_and_isr_response_init(&led);
+    for (int32_t i = 0; i < topics * MANY; i++) {
+        leader_and_isr_request_partition_state_init(&p[i]);
+        p[i].topic_name = str_of(names[i / MANY]);
+        p[i].partition_index = i % MANY;
+        p[i].leader = 1;
+        p[i].leader_epoch = epoch;
+        p[i].isr.v = p[i].replicas.v = (int32_t *)one;
+        p[i].isr.n = p[i].replicas.n = 1;
+        p[i].is_new = epoch == 0;
+    }
+    for (int t = 0; t < topics; t++) {
+        leader_and_isr_request_topic_state_init(&states[t]);
+        states[t].topic_name = str_of(names[t]);
+        states[t].partition_states.v = &p[t * MANY];
+        states[t].partition_states.n = MANY;
+    }
+    if (version < 2) {
+        lead.ungrouped_partition_states.v = p;
+        lead.ungrouped_partition_states.n = topics * MANY;
+    } else {
+        lead.topic_states.v = states;
+        lead.topic_states.n = topics;
+    }
+    replica_manager_become(b->m, version, &lead, &b->a, &led);
+    assert_int_equal(led.error_code, KERR_NONE);
+    assert_int_equal(replica_manager_count(b->m), topics * MANY);
+}
+
+/* Settings are a question to the store: one for a topic that is new here, none for what is known.
+ */
+static void settings_are_asked_for_once_a_topic(void **state)
+{
+    static const int versions[] = {1, 2, 7};
+    struct workers *real;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        struct bench b;
+        bench_open(&b);
+        assert_int_equal(workers_start("w", 4, &real), 0);
+        b.m->o.workers = real;
+        lead_many(&b, versions[i], 3, 0);
+        assert_int_equal(b.settings_asked, 3);
+        lead_many(&b, versions[i], 3, 1);
+        assert_int_equal(b.settings_asked, 3);
+        workers_stop(real);
+        b.m->o.workers = b.workers;
+        /* Another life: the logs are there, the topics are new. */
+        bench_stop_logs(&b);
+        bench_open_logs(&b);
+        lead_many(&b, versions[i], 3, 2);
+        assert_int_equal(b.settings_asked, 6);
+        lead_many(&b, versions[i], 3, 3);
+        assert_int_equal(b.settings_asked, 6);
+        bench_close(&b);
+    }
+}
+
 /* ---- threads ---- */
 
 struct crowd {
@@ -716,4 +783,5 @@ UNIT_MAIN(unit_test(look_ups_tell_why),
           unit_test(failed_dir_takes_its_own_partitions_offline),
           unit_test(start_of_quiet_logs_writes_nothing),
           unit_test(unsaved_cut_is_saved_by_the_next_append),
-          unit_test(many_are_made_and_deleted_at_once), unit_test(roles_change_under_load))
+          unit_test(many_are_made_and_deleted_at_once),
+          unit_test(settings_are_asked_for_once_a_topic), unit_test(roles_change_under_load))
