@@ -200,6 +200,13 @@ static struct alter_op *op_new(struct request *req, int32_t n)
     return op;
 }
 
+static bool alteration_init(struct alter_op *op, int i, int8_t type, struct str name, int32_t ops_n)
+{
+    struct config_op *ops = arena_array(op->req->arena, struct config_op, (size_t)ops_n);
+    op->all[i] = (struct alteration){.type = type, .name = name, .ops = ops, .ops_n = ops_n};
+    return ops != NULL;
+}
+
 /* The two APIs have the same form but for their types. */
 #define MESSAGE_OF(a)        \
     ((a)->error == KERR_NONE \
@@ -234,14 +241,10 @@ void handle_alter_configs(struct request *req)
     bool complete = op != NULL;
     for (int32_t i = 0; complete && i < in->resources.n; i++) {
         const struct alter_configs_request_resource *from = &in->resources.v[i];
-        struct config_op *ops = arena_array(req->arena, struct config_op, (size_t)from->configs.n);
-        op->all[i] = (struct alteration){.type = from->resource_type,
-                                         .name = from->resource_name,
-                                         .ops = ops,
-                                         .ops_n = from->configs.n};
-        complete = ops != NULL;
+        complete =
+            alteration_init(op, i, from->resource_type, from->resource_name, from->configs.n);
         for (int32_t k = 0; complete && k < from->configs.n; k++)
-            ops[k] =
+            op->all[i].ops[k] =
                 (struct config_op){CONFIG_SET, from->configs.v[k].name, from->configs.v[k].value};
     }
     if (!complete) {
@@ -282,15 +285,12 @@ void handle_incremental_alter_configs(struct request *req)
     bool complete = op != NULL;
     for (int32_t i = 0; complete && i < in->resources.n; i++) {
         const struct incremental_alter_configs_request_resource *from = &in->resources.v[i];
-        struct config_op *ops = arena_array(req->arena, struct config_op, (size_t)from->configs.n);
-        op->all[i] = (struct alteration){.type = from->resource_type,
-                                         .name = from->resource_name,
-                                         .ops = ops,
-                                         .ops_n = from->configs.n};
-        complete = ops != NULL;
+        complete =
+            alteration_init(op, i, from->resource_type, from->resource_name, from->configs.n);
         for (int32_t k = 0; complete && k < from->configs.n; k++)
-            ops[k] = (struct config_op){from->configs.v[k].config_operation,
-                                        from->configs.v[k].name, from->configs.v[k].value};
+            op->all[i].ops[k] =
+                (struct config_op){from->configs.v[k].config_operation, from->configs.v[k].name,
+                                   from->configs.v[k].value};
     }
     if (!complete) {
         request_no_memory(req);
