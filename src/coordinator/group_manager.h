@@ -39,8 +39,9 @@ int32_t group_manager_partitions(const struct group_manager *m);
 /* Hands the call to its coordinator; `done` comes on a shard's thread, perhaps before this returns.
  * The response must be laid out (group_call_lay_out). */
 void group_manager_submit(struct group_manager *m, struct group_call *c);
-/* The client of a submitted call is gone: if it is parked it ends now. `cancelled` comes on the
- * shard's thread when that is through, after which (and after `done`) c may be freed. */
+/* The client of a submitted call is gone, or says nothing more: if it is parked it ends now.
+ * `cancelled` comes on the shard's thread when that is through, after which (and after `done`) c
+ * may be freed. */
 struct group_cancel {
     struct task task;
     struct group_call *call;

@@ -181,6 +181,31 @@ static bool waits_long(const struct conn *c)
     return false;
 }
 
+static struct net_request *first_to_hurry(const struct conn *c)
+{
+    list_each (at, &c->requests) {
+        struct net_request *r = list_entry(at, struct net_request, link);
+        if (r->state == REQUEST_IN_WORK && r->hurried)
+            return r;
+    }
+    return NULL;
+}
+
+void conn_hurry(struct conn *c)
+{
+    if (c->ended)
+        return;
+    c->ended = true;
+    c->busy++; /* the answers leave together */
+    list_each (at, &c->requests)
+        list_entry(at, struct net_request, link)->hurry = true;
+    /* One that is answered takes others off the line with it: so each time from the start. */
+    struct net_request *r;
+    while ((r = first_to_hurry(c)))
+        request_hurry(r);
+    c->busy--;
+}
+
 void conn_end(struct conn *c)
 {
     static const char why[] = "its listener is no more";
@@ -202,9 +227,14 @@ static void on_poll(uv_poll_t *h, int status, int events)
         /* An error is pending on the socket: reading, or writing, tells which. libuv has stopped
          * the poll. */
         c->events = 0;
+        c->broken = true;
     }
-    if (status < 0 || (events & UV_DISCONNECT))
-        c->saw_disconnect = true;
+    if (events & UV_PRIORITIZED) {
+        c->urgent = true;
+        c->broken |= sock_broken(c->transport.fd);
+    }
+    if (events & UV_DISCONNECT)
+        conn_hurry(c);
     if (status < 0 || (events & UV_WRITABLE)) {
         c->full = false;
         conn_flush(c);
@@ -218,15 +248,19 @@ static void on_poll(uv_poll_t *h, int status, int events)
 
 /* The client has ended or broken the connection while we were not reading. Bytes it sent before may
  * still wait in the socket, and are requests like any others (acks=0 and close). If there are none,
- * whoever works for it is told now. */
-static void check_disconnect(struct conn *c)
+ * no more will come; if nobody can hear what is being worked for, whoever works is told now. */
+static void look_at_end(struct conn *c)
 {
     char byte;
-    if (!c->saw_disconnect || c->state == CONN_CLOSED || conn_holds(c))
+    if (c->broken && (c->requests_n > 0 || c->state == CONN_ENDING)) {
+        conn_close_errno(c, -ECONNRESET);
+        return;
+    }
+    if (c->state != CONN_OPEN || conn_holds(c))
         return;
     ssize_t n = recv(c->transport.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n == 0)
-        conn_close(c, LOGLINE_DEBUG, "ended by the client");
+        conn_read_no_more(c);
     else if (n < 0 && errno != EAGAIN)
         conn_close_errno(c, -errno);
 }
@@ -239,8 +273,11 @@ static void set_events(struct conn *c)
     if (events & TRANSPORT_AGAIN)
         shard_schedule(c->shard, c);
     events &= ~TRANSPORT_AGAIN;
-    if (!(events & UV_READABLE) && !c->saw_disconnect)
+    if (!(events & UV_READABLE) && !c->ended && !c->broken)
         events |= UV_DISCONNECT;
+    else if (events == 0 && !c->broken && !c->urgent)
+        events |=
+            UV_PRIORITIZED; /* an error would come with it; by itself it cannot be asked for */
     if (events == c->events)
         return;
     c->events = events;
@@ -250,17 +287,30 @@ static void set_events(struct conn *c)
         uv_poll_stop(&c->poll);
 }
 
+/* The line is full behind a request that waits: as nothing more is read, nothing is heard of the
+ * client, not even its end, which lies behind what it has sent. So the wait ends. */
+static void hurry_head(struct conn *c)
+{
+    struct net_request *head = list_entry(c->requests.next, struct net_request, link);
+    if (c->requests_n < 2 || conn_has_room(c) || !head->hurried)
+        return;
+    c->busy++;
+    request_hurry(head);
+    c->busy--;
+}
+
 void conn_settle(struct conn *c)
 {
     if (c->busy > 0)
         return;
+    hurry_head(c);
     conn_flush(c);
+    if ((c->ended || c->broken) && c->state != CONN_CLOSED && !conn_may_read(c))
+        look_at_end(c);
     if (c->state == CONN_ENDING && list_empty(&c->requests) && c->out.left == 0) {
         c->transport.ops->finish(&c->transport);
-        conn_close(c, LOGLINE_DEBUG, "finished");
+        conn_close(c, LOGLINE_DEBUG, c->ended ? "ended by the client" : "finished");
     }
-    if (c->state != CONN_CLOSED && !conn_may_read(c))
-        check_disconnect(c);
     if (c->state == CONN_CLOSED)
         return;
     conn_resume(c);

@@ -17,12 +17,17 @@ struct turn {
     int frames;   /* that may still be handed over */
 };
 
-bool conn_may_read(const struct conn *c)
+bool conn_has_room(const struct conn *c)
 {
     const struct net_limits *l = &c->shard->server->limits;
-    return c->state == CONN_OPEN && !c->muted && !list_linked(&c->hungry) &&
-           c->requests_n < c->max_pipelined && c->unsent <= l->max_unsent &&
+    return c->requests_n < c->max_pipelined &&
            (l->max_pipelined_bytes == 0 || c->work_bytes < l->max_pipelined_bytes);
+}
+
+bool conn_may_read(const struct conn *c)
+{
+    return c->state == CONN_OPEN && !c->muted && !list_linked(&c->hungry) && conn_has_room(c) &&
+           c->unsent <= c->shard->server->limits.max_unsent;
 }
 
 void conn_drop_input(struct conn *c)
@@ -147,7 +152,8 @@ static bool read_once(struct conn *c, struct turn *turn)
         return false;
     }
     if (got == 0) {
-        conn_close(c, LOGLINE_DEBUG, "ended by the client");
+        conn_read_no_more(c);
+        conn_hurry(c);
         return false;
     }
     shard_touch(c->shard, c);

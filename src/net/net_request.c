@@ -39,9 +39,10 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     r->frame_len = r->charged = len;
     r->received_ns = clock_mono_ns(shard_executor(sh)->clock);
     r->arena.cap = limits->arena_cap;
-    r->aborted = NULL;
+    r->aborted = r->hurried = NULL;
     r->user = NULL;
     r->gone = false;
+    r->hurry = c->ended;
     r->reserved = 0;
     r->state = REQUEST_IN_WORK;
     chain_init(&r->answer);
@@ -94,6 +95,14 @@ void request_free(struct net_request *r)
         free(r);
     }
     conn_unref(c);
+}
+
+void request_hurry(struct net_request *r)
+{
+    void (*hurried)(struct net_request *) = r->hurried;
+    r->hurried = NULL;
+    if (hurried && r->state == REQUEST_IN_WORK)
+        hurried(r); /* may finish and so free it */
 }
 
 void request_abort(struct net_request *r)

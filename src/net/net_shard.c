@@ -117,7 +117,7 @@ static void on_idle(struct timer *t)
         struct conn *c = first_conn(sh);
         if (c->active_ms + max_idle > now)
             break;
-        if (c->requests_n > 0)
+        if (c->requests_n > 0 && !c->ended)
             shard_touch(sh, c); /* an answer is due: not idle */
         else
             conn_close(c, LOGLINE_DEBUG, "idle (connections.max.idle.ms)");

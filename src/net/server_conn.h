@@ -15,7 +15,13 @@
  *
  * CLOSE     a bad frame length, an error, the client's end, idleness, or the handler's wish.
  *           Requests being worked on stay valid until they are answered; their answers are then
- *           dropped. `aborted` tells those who asked. Idle is a connection on which no byte moved
+ *           dropped. `aborted` tells those who asked.
+ *
+ * END       a client that ends its side (shutdown, or close: they look the same until something is
+ *           sent to it) still gets the answers to all it has sent, then its connection closes.
+ *           `hurried` tells those who wait for its sake only. One that breaks the connection (a
+ *           reset, as on closing with unread answers, or on an answer to nobody) is closed at once.
+ * Idle is a connection on which no byte moved
  *           for max_idle_ms and no request waits for its answer; a muted one, and one whose client
  *           does not take its answers, can be idle. While others wait for memory, one whose frame
  *           is announced and does not come is closed much sooner (max_stall_ms).
@@ -44,9 +50,17 @@ struct net_request {
      * once, on the reactor, perhaps from within another call of this room. The request must still
      * be finished by one of the calls below (also from in here). */
     void (*aborted)(struct net_request *r);
-    void *user;
-    bool
-        gone; /* the connection closed before the answer: who begins to wait only now is not told */
+    /* Set by a handler that waits for what only its client wants to hear of; called on the reactor,
+     * perhaps from within another call of this room, and not again unless it is set again.
+     * `hurry` says that the client has ended its side. It may listen still, or be gone altogether,
+     * which only an answer would show: so the wait ends now, with an answer. Else as many requests
+     * as are read stand in line behind this one: the wait should end, if that does no harm. Work
+     * that changes something goes on as if nothing had happened. */
+    void (*hurried)(struct net_request *r);
+    void *user; /* the handler's, for both */
+    /* The connection closed before the answer; the client has ended its side. Who begins to wait
+     * only now is not told. */
+    bool gone, hurry;
     /* private to net */
     struct list link;
     struct chain answer;

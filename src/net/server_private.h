@@ -183,8 +183,10 @@ struct conn {
     int events; /* that the poll handle waits for */
     int refs;   /* the poll handle, each request, each function that calls out */
     enum conn_state state;
-    int busy;            /* calls out of conn_take_turn: answers given meanwhile leave at its end */
-    bool saw_disconnect; /* the client has ended, though we do not read at present */
+    int busy;    /* calls out of conn_take_turn: answers given meanwhile leave at its end */
+    bool ended;  /* the client has ended its side, though we may not have read so far */
+    bool broken; /* the socket is: nobody hears an answer */
+    bool urgent; /* what the poll for a broken socket also reports has come: no more of it */
     bool muted;
     struct timer mute;
 
@@ -234,7 +236,10 @@ void conn_close_errno(struct conn *c, int err);
 /* Drops what is there of input; closes (conn_settle) as soon as the answers to requests in work are
  * out. */
 void conn_read_no_more(struct conn *c);
-/* As that, but closes at once when a request waits for something that may take long. */
+/* The client has ended its side: requests that wait for its sake are hurried. */
+void conn_hurry(struct conn *c);
+/* As conn_read_no_more, but closes at once when a request waits for something that may take long.
+ */
 void conn_end(struct conn *c);
 /* What the last thing that happened allows: sends, ends, sets the poll's events. Call it last. */
 void conn_settle(struct conn *c);
@@ -242,6 +247,8 @@ void conn_settle(struct conn *c);
 void conn_resume(struct conn *c);
 /* Handed to the loop: reads what is there and hands frames over, within its bounds. */
 void conn_take_turn(struct conn *c);
+/* May there be one more request in its line? */
+bool conn_has_room(const struct conn *c);
 /* May bytes be turned into requests now? */
 bool conn_may_read(const struct conn *c);
 /* Bytes that were read and wait for may_read. */
@@ -271,6 +278,8 @@ enum request_state {
 struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t len);
 /* Off the list; frees. */
 void request_free(struct net_request *r);
+/* Tells the handler, if it is in work and asked for it. */
+void request_hurry(struct net_request *r);
 /* Off the list; tells the handler if it is in work, else frees. */
 void request_abort(struct net_request *r);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -156,4 +157,10 @@ int sock_listen(const char *host, int port, int backlog, int receive_buffer)
                 fd = listen_on(a->ai_addr, a->ai_addrlen, backlog, receive_buffer);
     freeaddrinfo(found);
     return fd;
+}
+
+bool sock_broken(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }

@@ -29,5 +29,7 @@ void sock_receive_at_least(int fd, int bytes);
  * where the machine has both. Returns the descriptor, or -errno. @blocks on looking a name up */
 int sock_listen(const char *host, int port, int backlog, int receive_buffer);
 int sock_bound_port(int fd);
+/* Is the connection reset, or closed on both sides? */
+bool sock_broken(int fd);
 
 #endif

@@ -86,3 +86,9 @@ void pending_cancel(struct pending *p)
     if (!p->ended)
         end(p, PENDING_CANCELLED);
 }
+
+void pending_hurry(struct pending *p)
+{
+    if (!p->ended)
+        end(p, PENDING_EXPIRED);
+}

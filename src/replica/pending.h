@@ -54,5 +54,7 @@ void pending_start(struct pending *p, const struct pending_ops *ops, struct exec
 /* Ends it now, unless it has ended: finish(PENDING_CANCELLED) comes, maybe before the call returns.
  * @thread the executor's */
 void pending_cancel(struct pending *p);
+/* As if its deadline had come. @thread the executor's */
+void pending_hurry(struct pending *p);
 
 #endif

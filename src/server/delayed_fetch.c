@@ -64,7 +64,7 @@ static void finished(struct pending *p, enum pending_end why)
         request_respond_none(op->req);
         return;
     }
-    op->req->net->aborted = NULL;
+    op->req->net->aborted = op->req->net->hurried = NULL;
     for (int i = 0; i < op->context.wants_n; i++) /* woken, but the end came before the look */
         if (atomic_load(&p->watches[i].dirty))
             op->slots[i].idle = false;
@@ -75,6 +75,12 @@ static void aborted(struct net_request *r)
 {
     struct fetch_op *op = r->user;
     pending_cancel(&op->pending);
+}
+
+static void hurried(struct net_request *r)
+{
+    struct fetch_op *op = r->user;
+    pending_hurry(&op->pending);
 }
 
 void fetch_wait(struct fetch_op *op)
@@ -96,6 +102,7 @@ void fetch_wait(struct fetch_op *op)
         partitions[i] = op->slots[i].partition;
     op->req->net->user = op;
     op->req->net->aborted = aborted;
+    op->req->net->hurried = hurried;
     static const struct pending_ops ops = {slot_changed, finished};
     pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions,
                   op->context.wants_n, op->body->max_wait_ms);

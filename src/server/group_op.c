@@ -62,7 +62,7 @@ static void cancellation_back(struct task *t)
     struct group_op *op = container_of(t, struct group_op, cancel.task);
     op->cancelling = false;
     if (op->answered)
-        end(op); /* what it answers goes nowhere: the connection is closed */
+        end(op);
 }
 
 /* ---- on the coordinator's thread ---- */
@@ -83,10 +83,11 @@ static void cancelled(struct group_cancel *c)
 
 /* ---- and on the reactor again ---- */
 
-static void aborted(struct net_request *r)
+/* Also of a client that only ended its side: it cannot say any more that it lives. */
+static void client_left(struct net_request *r)
 {
     struct group_op *op = r->user;
-    if (op->answered)
+    if (op->answered || op->cancelling)
         return;
     op->cancelling = true;
     op->cancel.call = &op->call;
@@ -94,13 +95,24 @@ static void aborted(struct net_request *r)
     group_manager_cancel(broker_groups(op->req->broker), &op->cancel);
 }
 
+static void hurried(struct net_request *r)
+{
+    if (r->hurry)
+        client_left(r);
+    else /* others stand in line behind it: no reason to refuse it */
+        r->hurried = hurried;
+}
+
 void group_op_submit(struct group_op *op)
 {
     op->call.done = call_done;
     op->req->net->user = op;
-    op->req->net->aborted = aborted;
+    op->req->net->aborted = client_left;
+    op->req->net->hurried = hurried;
     broker_async_begin(op->req->broker);
     group_manager_submit(broker_groups(op->req->broker), &op->call);
+    if (op->req->net->hurry)
+        client_left(op->req->net);
 }
 
 bool group_instances_allowed(const struct request *req)

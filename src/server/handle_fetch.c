@@ -252,7 +252,7 @@ static bool begin(struct fetch_op *op)
 static void answer_or_wait(struct fetch_op *op)
 {
     if (op->body->max_wait_ms <= 0 || op->found_bytes >= op->min_bytes || op->must_answer ||
-        !anything_to_read(op))
+        !anything_to_read(op) || op->req->net->hurry)
         fetch_deliver(op);
     else
         fetch_wait(op);

@@ -41,7 +41,7 @@ struct server_test {
     pthread_cond_t changed;
     struct net_request *kept[KEPT_MAX]; /* of l, in order of arrival; stay here when finished */
     int kept_n;
-    int requests, opened, closed, aborted;
+    int requests, opened, closed, aborted, hurried;
     char log[16384]; /* lines */
 };
 
@@ -117,10 +117,17 @@ static inline void on_test_aborted(struct net_request *r)
     lock_and_count(st, &st->aborted);
 }
 
+static inline void on_test_hurried(struct net_request *r)
+{
+    struct server_test *st = r->user;
+    lock_and_count(st, &st->hurried);
+}
+
 static inline void keep(struct server_test *st, struct net_request *r)
 {
     r->user = st;
     r->aborted = on_test_aborted;
+    r->hurried = on_test_hurried;
     pthread_mutex_lock(&st->lock);
     if (st->kept_n < KEPT_MAX)
         st->kept[st->kept_n++] = r;
@@ -377,6 +384,14 @@ static inline void client_expect(int fd, const char *text)
     uint8_t *p = client_recv_frame(fd, &n);
     assert_string_equal((char *)p, text);
     free(p);
+}
+
+/* Closes with a reset, as one does that has not read its answers. */
+static inline void client_break(int fd)
+{
+    struct linger l = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+    close(fd);
 }
 
 /* The server closed; a reset counts, data does not. */

@@ -47,7 +47,7 @@ static void every_order_of_finishing(void **state)
     }
 }
 
-static void a_client_that_leaves_is_told_to_those_who_asked(void **state)
+static void a_client_that_breaks_is_told_to_those_who_asked(void **state)
 {
     struct server_test *st = server_new();
     server_begin(st, 1);
@@ -55,8 +55,9 @@ static void a_client_that_leaves_is_told_to_those_who_asked(void **state)
     client_send_frame(fd, "lfirst");
     client_send_frame(fd, "lsecond");
     wait_until(st, st->kept_n == 2);
-    close(fd);
+    client_break(fd);
     wait_until(st, st->aborted == 2 && st->closed == 1);
+    assert_int_equal(st->hurried, 0);
     /* the requests are as good as before */
     assert_memory_equal(st->kept[0]->frame, "lfirst", 6);
     assert_non_null(strstr(conn_peer(st->kept[1]->conn), "127.0.0.1:"));
@@ -69,8 +70,172 @@ static void a_client_that_leaves_is_told_to_those_who_asked(void **state)
     server_end(st);
 }
 
-/* Reading stops at the limit; the end must be noticed all the same, but not before what was sent
- * ahead of it was served. */
+/* ---- a client that ends its side ---- */
+
+/* Everything that was sent before is served and answered, whether it is in work, read, or still in
+ * the socket; who waits is told once; then the connection closes. */
+static void a_client_that_ends_its_side_gets_its_answers(void **state)
+{
+    for (int in_work_max = 1; in_work_max <= 64; in_work_max *= 8) {
+        struct server_test *st = server_new();
+        st->limits.max_pipelined = in_work_max;
+        server_begin(st, 1);
+        int fd = client_connect(st);
+        client_send_frame(fd, "l");
+        for (int i = 0; i < 300; i++)
+            client_send_frame(fd, i % 2 ? "eodd" : "eeven");
+        client_send_frame(fd, "l");
+        client_send_frame(fd, "b100000");
+        client_send(fd, "\0\0\1\0begun", 9); /* nobody can answer that */
+        wait_until(st, st->kept_n == 1);
+        shutdown(fd, SHUT_WR);
+        wait_until(st, st->hurried == 1);
+        assert_int_equal(read_count(st, &st->closed), 0);
+        finish_kept(st, 0, "first");
+        client_expect(fd, "first");
+        for (int i = 0; i < 300; i++)
+            client_expect(fd, i % 2 ? "eodd" : "eeven");
+        wait_until(st, st->kept_n == 2);
+        assert_true(st->kept[1]->hurry);
+        finish_kept(st, 1, "last");
+        client_expect(fd, "last");
+        uint32_t n;
+        free(client_recv_frame(fd, &n));
+        assert_int_equal(n, 100000);
+        client_expect_end(fd);
+        wait_until(st, st->closed == 1);
+        assert_int_equal(st->aborted, 0);
+        close(fd);
+        server_end(st);
+    }
+}
+
+static void answer_hurried(struct net_request *r)
+{
+    answer_bytes(r, r->frame, r->frame_len);
+}
+
+static void request_that_answers_when_hurried(void *arg, struct net_request *r)
+{
+    lock_and_count(arg, &((struct server_test *)arg)->requests);
+    if (r->hurry)
+        answer_hurried(r);
+    else
+        r->hurried = answer_hurried;
+}
+
+/* What was held back comes to its end by the answers to what was hurried. */
+static void hurried_requests_may_be_answered_at_once(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_pipelined = 5;
+    st->handler.request = request_that_answers_when_hurried;
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    for (int i = 0; i < 500; i++)
+        client_send_frame(fd, i % 2 ? "odd" : "even");
+    wait_until(st, st->requests >= 5);
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 500; i++)
+        client_expect(fd, i % 2 ? "odd" : "even");
+    client_expect_end(fd);
+    wait_until(st, st->closed == 1);
+    close(fd);
+    /* The same of one that is gone altogether: its requests do not hold the connection. */
+    fd = client_connect(st);
+    for (int i = 0; i < 500; i++)
+        client_send_frame(fd, "x");
+    wait_until(st, st->requests >= 505);
+    close(fd);
+    wait_until(st, st->closed == 2);
+    server_end(st);
+}
+
+/* Reading stops at the limit; that the client broke the connection must be noticed all the same,
+ * also behind what was not read, and after it ended its side. */
+static void a_client_that_breaks_while_it_is_not_read(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_pipelined = 1;
+    server_begin(st, 1);
+    int n = 0;
+    for (int ends_first = 0; ends_first < 2; ends_first++) {
+        for (int more = 0; more < 2; more++) {
+            int fd = client_connect(st);
+            client_send_frame(fd, "l");
+            if (more)
+                client_send_frame(fd, "e");
+            n++;
+            wait_until(st, st->kept_n == n);
+            if (ends_first) {
+                int hurried = read_count(st, &st->hurried);
+                shutdown(fd, SHUT_WR);
+                wait_until(st, st->hurried == hurried + 1);
+            }
+            client_break(fd);
+            wait_until(st, st->aborted == n && st->closed == n);
+            finish_kept(st, n - 1, "x");
+        }
+    }
+    server_end(st);
+}
+
+/* Nothing more is read behind a line that is full, so that its client left might never be heard. */
+static void the_head_of_a_full_line_is_hurried(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_pipelined = 4;
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    for (int i = 0; i < 3; i++)
+        client_send_frame(fd, "l");
+    wait_until(st, st->kept_n == 3);
+    settle(st);
+    assert_int_equal(read_count(st, &st->hurried), 0);
+    for (int n = 1; n < 40; n++) {
+        client_send_frame(fd, "l");
+        wait_until(st, st->kept_n == n + 3 && st->hurried == n);
+        assert_false(st->kept[n - 1]->hurry);
+        finish_kept(st, n - 1, "x");
+        client_expect(fd, "x");
+    }
+    client_break(fd);
+    wait_until(st, st->closed == 1 && st->aborted == 3);
+    for (int i = 39; i < 42; i++)
+        finish_kept(st, i, NULL);
+    server_end(st);
+}
+
+/* Urgent bytes look like a broken socket to the poll. */
+static void urgent_bytes_break_nothing(void **state)
+{
+    struct server_test *st = server_new();
+    server_begin(st, 1);
+    int fd = client_connect(st);
+    client_send_frame(fd, "l");
+    wait_until(st, st->kept_n == 1);
+    shutdown(fd, SHUT_WR);
+    wait_until(st, st->hurried == 1);
+    finish_kept(st, 0, "answer");
+    client_expect(fd, "answer");
+    client_expect_end(fd);
+    close(fd);
+    fd = client_connect(st);
+    client_send_frame(fd, "l");
+    wait_until(st, st->kept_n == 2);
+    assert_int_equal(send(fd, "!", 1, MSG_OOB), 1);
+    shutdown(fd, SHUT_WR);
+    wait_until(st, st->hurried == 2);
+    settle(st);
+    assert_int_equal(read_count(st, &st->aborted), 0);
+    client_break(fd);
+    finish_kept(st, 1, "to nobody");
+    wait_until(st, st->closed == 2);
+    server_end(st);
+}
+
+/* acks=0 and close: what was sent ahead of the end is served, though its connection was held back.
+ */
 static void a_client_that_leaves_while_it_is_not_read(void **state)
 {
     struct server_test *st = server_new();
@@ -79,22 +244,15 @@ static void a_client_that_leaves_while_it_is_not_read(void **state)
     int fd = client_connect(st);
     client_send_frame(fd, "l");
     wait_until(st, st->kept_n == 1);
-    close(fd);
-    wait_until(st, st->aborted == 1 && st->closed == 1);
-    finish_kept(st, 0, "x");
-
-    fd = client_connect(st);
-    client_send_frame(fd, "l");
-    wait_until(st, st->kept_n == 2);
     client_send_frame(fd, "n");
     client_send_frame(fd, "n");
     close(fd);
+    wait_until(st, st->hurried == 1);
     settle(st);
-    assert_int_equal(read_count(st, &st->aborted), 1);
-    assert_int_equal(read_count(st, &st->requests), 2);
-    finish_kept(st, 1, NULL);
-    wait_until(st, st->requests == 4 && st->closed == 2);
-    assert_int_equal(st->aborted, 1);
+    assert_int_equal(read_count(st, &st->requests), 1);
+    finish_kept(st, 0, NULL);
+    wait_until(st, st->requests == 3 && st->closed == 1);
+    assert_int_equal(st->aborted, 0);
     server_end(st);
 }
 
@@ -166,7 +324,7 @@ static void aborted_may_finish_the_request(void **state)
     for (int i = 0; i < 10; i++)
         client_send_frame(fd, "x");
     wait_until(st, st->requests == 10);
-    close(fd);
+    client_break(fd);
     wait_until(st, st->aborted == 10 && st->closed == 1);
     server_end(st);
 }
@@ -300,7 +458,11 @@ static void a_server_that_never_accepted_stops(void **state)
 }
 
 UNIT_MAIN(unit_test(answers_come_in_the_order_of_requests), unit_test(every_order_of_finishing),
-          unit_test(a_client_that_leaves_is_told_to_those_who_asked),
+          unit_test(a_client_that_breaks_is_told_to_those_who_asked),
+          unit_test(a_client_that_ends_its_side_gets_its_answers),
+          unit_test(hurried_requests_may_be_answered_at_once),
+          unit_test(a_client_that_breaks_while_it_is_not_read),
+          unit_test(the_head_of_a_full_line_is_hurried), unit_test(urgent_bytes_break_nothing),
           unit_test(a_client_that_leaves_while_it_is_not_read),
           unit_test(closing_lets_earlier_answers_out), unit_test(closing_drops_later_requests),
           unit_test(aborted_may_finish_the_request), unit_test(opened_may_refuse),

@@ -55,7 +55,7 @@ static void reserved_answers_hold_reading_back(void **state)
     finish_kept(st, 0, "x"); /* given back: all the others come */
     client_expect(fd, "x");
     wait_until(st, st->kept_n == ASKED);
-    close(fd); /* those in work give theirs back as well */
+    client_break(fd); /* those in work give theirs back as well */
     wait_until(st, st->aborted == ASKED - 1);
     for (int i = 1; i < ASKED; i++)
         finish_kept(st, i, "nobody hears it");

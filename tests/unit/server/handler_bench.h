@@ -292,6 +292,14 @@ static UNUSED void disconnect(struct call *c)
         c->net.aborted(&c->net);
 }
 
+/* Its client ends its side, but may listen. */
+static UNUSED void end_side(struct call *c)
+{
+    c->net.hurry = true;
+    if (c->net.hurried)
+        c->net.hurried(&c->net);
+}
+
 static UNUSED void call_free(struct call *c)
 {
     assert_int_not_equal(c->how, WAITING);

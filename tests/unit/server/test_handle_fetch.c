@@ -485,6 +485,36 @@ static void follower_waits_for_the_log_end(void **state)
     broker_close(&b);
 }
 
+/* What there is is told at once, be it less than what was asked for. */
+static void client_that_ended_its_side_is_answered(void **state)
+{
+    struct broker b;
+    struct fetch f;
+    struct call c;
+    broker_with_t(&b);
+    fetch_init(&f, 11);
+    f.body.max_wait_ms = 500000;
+    f.body.min_bytes = 1 << 20;
+    want(&f, "t", 0, 0);
+    for (int there = 0; there < 3; there++) {
+        static const char *const offsets_then[] = {"", "0", "0 1"};
+        send_fetch(&b, &c, &f);
+        assert_int_equal(c.how, WAITING);
+        end_side(&c);
+        drain(&b);
+        expect_offsets(&c, 0, offsets_then[there]);
+        call_free(&c);
+        fill(&b, "t", 0, 1);
+    }
+    send_fetch(&b, &c, &f);
+    fill(&b, "t", 0, 1); /* woken, and ended before it could look */
+    end_side(&c);
+    drain(&b);
+    expect_offsets(&c, 0, "0 1 2 3");
+    call_free(&c);
+    broker_close(&b);
+}
+
 static void client_that_left_is_not_waited_for(void **state)
 {
     struct broker b;
@@ -1121,6 +1151,7 @@ UNIT_MAIN(unit_test(every_version_reads), unit_test(read_committed_lists_aborted
           unit_test(unknown_partition_beside_an_idle_one_does_not_hurry),
           unit_test(role_change_ends_the_wait), unit_test(follower_waits_for_the_log_end),
           unit_test(client_that_left_is_not_waited_for),
+          unit_test(client_that_ended_its_side_is_answered),
           unit_test(shuffled_topics_are_answered_each_under_its_own),
           unit_test(neighbours_of_one_topic_share_its_head), unit_test(topic_ids),
           unit_test(storage_error_has_an_older_name_for_older_clients),
