@@ -3,12 +3,13 @@
 # Only what include/kafka marks KAFKA_API is visible: in the shared library by the compiler's visibility (Flags.cmake), in
 # the static one by making all else local to the one object that it holds.
 include(GNUInstallDirs)
-set(client_rooms base protocol net client)
+set(client_rooms base protocol sasl net client)
 set(client_objects)
 foreach(room ${client_rooms})
   list(APPEND client_objects $<TARGET_OBJECTS:room_${room}>)
 endforeach()
-set(client_libraries PkgConfig::libuv ZLIB::ZLIB PkgConfig::liblz4 PkgConfig::libzstd snappy_lib PkgConfig::openssl Threads::Threads)
+set(client_libraries PkgConfig::libuv ZLIB::ZLIB PkgConfig::liblz4 PkgConfig::libzstd snappy_lib PkgConfig::openssl
+  PkgConfig::jansson Threads::Threads)
 
 add_library(kafkad_client SHARED ${client_objects})
 set_target_properties(kafkad_client PROPERTIES OUTPUT_NAME kafkad-client EXPORT_NAME client LINKER_LANGUAGE C
