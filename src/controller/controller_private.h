@@ -185,6 +185,7 @@ extern const struct event_kind event_dirs_answered;
 
 /* reassignment.c */
 extern const struct event_kind event_reassign, event_list_moves, event_reassign_node;
+extern const struct event_kind event_moves_given_up;
 /* Those of the list whose target is in sync are completed, as a job of the step's. Others, and
  * those that are not being reassigned, are passed over. */
 void moves_complete(struct flow *f, const struct partition_list *l);

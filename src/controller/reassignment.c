@@ -160,10 +160,6 @@ static void tell_end(struct flow *f)
     batch_metadata(j->c, p);
     batch_send(j->c);
     look_if_moving(p->topic);
-    if (!p->topic->moving && p->topic->deleting) {
-        p->topic->ineligible = false;
-        job_add_topic(f, &j->topics, p->topic);
-    }
     goes_on(f);
 }
 
@@ -199,26 +195,19 @@ static void shrink_asked(struct flow *f)
                            : store_op_delete(PATH_REASSIGN, r->ops[0].stat.version));
 }
 
-static void resume_deletions(struct flow *f)
+static void asked_written(struct flow *f)
 {
-    struct job *j = job_of(f);
-    if (!job_answered(f))
-        return;
-    struct job *resume = j->topics.n ? job_new(f) : NULL;
-    if (!resume)
-        return;
-    resume->topics = j->topics;
-    job_call(f, resume, deletion_resume_steps);
+    job_answered(f);
 }
 
-static const flow_step complete_steps[] = {put_online, stop_removed, delete_removed,   tell_end,
-                                           read_asked, shrink_asked, resume_deletions, NULL};
+static const flow_step complete_steps[] = {put_online, stop_removed, delete_removed, tell_end,
+                                           read_asked, shrink_asked, asked_written,  NULL};
 
 void moves_complete(struct flow *f, const struct partition_list *l)
 {
     struct partition_list ready = {NULL, 0, 0};
     for (int i = 0; i < l->n; i++)
-        if (context_is_moving(l->v[i]) && is_in_sync(l->v[i]) && !l->v[i]->topic->deletion_begun)
+        if (context_is_moving(l->v[i]) && is_in_sync(l->v[i]) && !l->v[i]->topic->deleting)
             job_add_partition(f, &ready, l->v[i]);
     struct job *j = ready.n ? job_new(f) : NULL;
     if (!j)
@@ -262,7 +251,6 @@ static void assign(struct flow *f)
     }
     for (int i = 0; i < j->topics.n; i++) {
         look_if_moving(j->topics.v[i]);
-        j->topics.v[i]->ineligible |= j->topics.v[i]->moving && j->topics.v[i]->deleting;
         ask_topic_node(f, j->topics.v[i]);
     }
 }
@@ -551,11 +539,10 @@ static void take_node(struct flow *f)
     begin_moves(f, moves, n);
 }
 
-static void written(struct flow *f)
-{
-    job_answered(f);
-}
-
-static const flow_step node_steps[] = {read_node,    take_node, read_asked,
-                                       shrink_asked, written,   NULL};
+static const flow_step node_steps[] = {read_node,    take_node,     read_asked,
+                                       shrink_asked, asked_written, NULL};
 const struct event_kind event_reassign_node = {"ZkPartitionReassignment", node_steps, true, true};
+
+/* Moves went with their topics. */
+static const flow_step given_up_steps[] = {read_asked, shrink_asked, asked_written, NULL};
+const struct event_kind event_moves_given_up = {"MovesGivenUp", given_up_steps, true, true};

@@ -5,6 +5,9 @@
  * Started: each live replica was told to stop, then to delete; each answers in its own time.
  * Over:    all have answered well: nodes of topic, settings and mark go, in this order.
  *
+ * A move is given up with its topic, and not waited for: nobody elects for this topic any more, and
+ * brokers that have been told of leader -2 serve no follower, so the move might not end.
+ *
  * A replica whose broker is gone, or that answers with an error, holds its topic up ("ineligible")
  * until a broker that hosts it comes back; then it is tried again. Nothing is tried by time. What
  * is to be done next follows from the counts of replica states alone (look_at), so a new controller
@@ -181,6 +184,7 @@ static void forget(struct flow *f)
 {
     struct plan *plan = plan_of(f);
     struct controller *c = controller_of(f);
+    bool moved = false;
     if (!job_answered(f))
         return;
     store_batch_each (r, flow_answers(f))
@@ -188,8 +192,11 @@ static void forget(struct flow *f)
             say_error(c->component, "deleting %s: %s", job_op(r)->path, strerror(-job_status(r)));
     for (int i = 0; i < plan->over.n; i++) {
         say_info(c->component, "topic %.*s is deleted", STR_ARG(plan->over.v[i]->name));
+        moved |= plan->over.v[i]->moving;
         topic_forget(c, plan->over.v[i]);
     }
+    if (moved)
+        controller_event(c, &event_moves_given_up);
 }
 
 const flow_step deletion_resume_steps[] = {
@@ -236,7 +243,6 @@ static void queue_marked(struct flow *f)
                            store_op_delete(path_delete_topic(&f->arena, name), STORE_ANY_VERSION));
         } else if (!t->deleting) {
             t->deleting = true;
-            t->ineligible = t->moving;
             job_add_topic(f, &j->topics, t);
         }
     }
@@ -261,8 +267,6 @@ static const flow_step marked_steps[] = {list_marks, queue_marked, marks_removed
                                          NULL};
 const struct event_kind event_topic_deletion = {"TopicDeletion", marked_steps, true, true};
 
-/* A move that an earlier controller began is given up with its topic, and not waited for: nobody
- * elects for this topic any more, so the move might not end. */
 static void hold_up(struct flow *f)
 {
     struct job *j = job_of(f);

@@ -584,18 +584,26 @@ static void a_controller_that_dies_does_not_stop_a_move(void **state)
     }
 }
 
-/* Its own controller waits for the move (or for a broker that starts); one that takes over does
- * not: nobody would bring the move to its end. */
-static void a_topic_that_moves_is_deleted_by_the_next_controller(void **state)
+/* A mark of deletion while the topic moves: the move is given up, whatever state it is in, and
+ * nothing of either is left. */
+static void a_topic_that_moves_is_deleted(void **state)
 {
-    for (int leaderless = 0; leaderless < 2; leaderless++) {
+    enum { IN_SYNC = 1, LEADERLESS = 2, ASKED_BY_NODE = 4, CONTROLLER_DIES = 8, ALL = 16 };
+    for (int how = 0; how < ALL; how++) {
         struct sim_cluster *c = &cluster;
-        static const int32_t all[] = {0, 1, 2, 3};
+        static const int32_t all[] = {0, 1, 2, 3}, half[] = {0, 1, 2};
         open_with_controller_apart(c);
-        assert_int_equal(move(c, "t", 0, target, 2), 0);
-        assert_int_equal(sim_delete_topic(c, "t"), 0);
-        assert_true(sim_exists(c, "/admin/delete_topics/t"));
-        if (leaderless) {
+        if (how & ASKED_BY_NODE)
+            create(c->base, "/admin/reassign_partitions",
+                   "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0,"
+                   "\"replicas\":[2,3]}]}",
+                   0);
+        else
+            assert_int_equal(move(c, "t", 0, target, 2), 0);
+        sim_drain(c);
+        if (how & IN_SYNC)
+            assert_int_equal(sync_up(c, half, 3), 0);
+        if (how & LEADERLESS) {
             int32_t version;
             struct partition_node p = sim_state(c, "t", 0, &version);
             p.leader = -1;
@@ -603,10 +611,13 @@ static void a_topic_that_moves_is_deleted_by_the_next_controller(void **state)
                                               znode_partition_encode(&p, &c->arena), version);
             assert_int_equal(run_op(c->base, &op), 0);
         }
-        sim_broker_kill(c, 4, false);
+        create(c->base, "/admin/delete_topics/t", "", 0);
+        if (how & CONTROLLER_DIES)
+            sim_broker_kill(c, 4, false);
         sim_drain(c);
         sim_check(c);
         assert_false(sim_exists(c, "/admin/delete_topics/t"));
+        assert_false(sim_exists(c, "/admin/reassign_partitions"));
         assert_false(sim_exists(c, "/brokers/topics/t"));
         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
             assert_null(sim_replica(c, all[i], "t", 0));
@@ -615,8 +626,7 @@ static void a_topic_that_moves_is_deleted_by_the_next_controller(void **state)
     }
 }
 
-UNIT_MAIN(unit_test(a_partition_moves),
-          unit_test(a_topic_that_moves_is_deleted_by_the_next_controller),
+UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted),
           unit_test(more_and_fewer_replicas),
           unit_test(nothing_is_deleted_while_the_target_cannot_lead),
           unit_test(an_added_target_that_cannot_lead_yet_goes_on),
