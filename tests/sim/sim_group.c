@@ -20,22 +20,22 @@ struct committer {
     int64_t sent, acked;
 };
 
-static bool find(struct committer *g)
+int work_coordinator(struct client *c, const char *group)
 {
     struct find_coordinator_request req;
     const void *answer;
     struct arena a;
+    int found = -1;
     find_coordinator_request_init(&req);
-    req.key = str_of(g->group);
+    req.key = str_of(group);
     arena_init(&a, 0);
-    g->coordinator = -1;
-    if (client_call(g->c, client_any_broker(), API_FIND_COORDINATOR, 3, &req, &a, &answer) == 0) {
+    if (client_call(c, client_any_broker(), API_FIND_COORDINATOR, 3, &req, &a, &answer) == 0) {
         const struct find_coordinator_response *r = answer;
-        if (r->error_code == 0)
-            g->coordinator = r->node_id;
+        if (r->error_code == 0 && r->node_id > 0 && r->node_id <= sim_cluster.brokers)
+            found = r->node_id;
     }
     arena_free(&a);
-    return g->coordinator > 0;
+    return found;
 }
 
 static int commit(struct committer *g, int64_t offset)
@@ -63,32 +63,33 @@ static int commit(struct committer *g, int64_t offset)
     return code;
 }
 
-/* -2: not answered. */
-static int64_t read_back(struct committer *g)
+int work_committed(struct client *c, int coordinator, const char *group, const char *topic,
+                   const int32_t *partitions, int n, int64_t *out)
 {
     struct offset_fetch_request req;
     struct offset_fetch_request_topic t;
-    int32_t zero = 0;
     const void *answer;
     struct arena a;
-    int64_t found = -2;
     offset_fetch_request_init(&req);
     offset_fetch_request_topic_init(&t);
-    req.group_id = str_of(g->group);
-    t.name = str_of(work.topics[0].name);
-    t.partition_indexes.v = &zero;
-    t.partition_indexes.n = 1;
+    req.group_id = str_of(group);
+    t.name = str_of(topic);
+    t.partition_indexes.v = (int32_t *)partitions;
+    t.partition_indexes.n = n;
     req.topics.v = &t;
     req.topics.n = 1;
     arena_init(&a, 0);
-    if (client_call(g->c, g->coordinator, API_OFFSET_FETCH, 7, &req, &a, &answer) == 0) {
-        const struct offset_fetch_response *r = answer;
-        if (r->error_code == 0 && r->topics.n == 1 &&
-            r->topics.v[0].partitions.v[0].error_code == 0)
-            found = r->topics.v[0].partitions.v[0].committed_offset;
+    int rc = client_call(c, coordinator, API_OFFSET_FETCH, 7, &req, &a, &answer);
+    const struct offset_fetch_response *r = answer;
+    int code = rc == 0 ? r->error_code : -1;
+    if (code == 0 && (r->topics.n != 1 || r->topics.v[0].partitions.n != n))
+        sim_violation("G1: group %s: %d partitions were asked for, not so many answered", group, n);
+    for (int i = 0; code == 0 && i < n; i++) {
+        code = r->topics.v[0].partitions.v[i].error_code;
+        out[i] = r->topics.v[0].partitions.v[i].committed_offset;
     }
     arena_free(&a);
-    return found;
+    return code;
 }
 
 /* One that was deposed and does not know it yet may answer with what was committed before. */
@@ -102,8 +103,9 @@ static int32_t leads(const struct committer *g)
 static void check(struct committer *g)
 {
     int32_t epoch = leads(g);
-    int64_t found = read_back(g);
-    if (found == -2) {
+    int32_t zero = 0;
+    int64_t found;
+    if (work_committed(g->c, g->coordinator, g->group, work.topics[0].name, &zero, 1, &found)) {
         g->coordinator = -1;
         return;
     }
@@ -116,7 +118,9 @@ static void commit_next(struct committer *g)
 {
     g->sent++;
     while (g->acked != g->sent) {
-        int code = g->coordinator > 0 || find(g) ? commit(g, g->sent) : -1;
+        if (g->coordinator < 0)
+            g->coordinator = work_coordinator(g->c, g->group);
+        int code = g->coordinator > 0 ? commit(g, g->sent) : -1;
         if (code == KERR_NONE) {
             g->acked = g->sent;
             work.counts.commits++;

@@ -603,6 +603,12 @@ int32_t sim_model_leads(const char *topic, int32_t partition, int broker)
     return m && m->leader == broker ? m->leader_epoch : -1;
 }
 
+int64_t sim_model_end(const char *topic, int32_t partition)
+{
+    const struct model *m = newest(topic, partition);
+    return m ? model_end(m) : 0;
+}
+
 void sim_model_tell(const char *topic, int32_t partition, int64_t producer)
 {
     struct model *m = newest(topic, partition);

@@ -36,6 +36,8 @@ int32_t sim_model_leads(const char *topic, int32_t partition, int broker);
 /* A consumer was given these bytes, from this offset on. Returns where it goes on. */
 int64_t sim_model_consumed(const char *topic, int32_t partition, int64_t from, const uint8_t *p,
                            size_t n);
+/* Where what is committed ends. */
+int64_t sim_model_end(const char *topic, int32_t partition);
 /* What is committed at the end of the partition, and of the producer, to standard error. */
 void sim_model_tell(const char *topic, int32_t partition, int64_t producer);
 /* A topic is being deleted: what its name stands for changes. */

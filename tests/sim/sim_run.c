@@ -18,6 +18,7 @@ static struct sim_work work_of_seed(void)
     w.deletes = !sim_cluster.ibp && sim_chance(0.6);
     w.groups = sim_chance(0.6);
     w.unclean = sim_chance(0.2);
+    w.memberships = sim_chance(0.6) ? 1 + sim_chance(0.3) : 0;
     return w;
 }
 
@@ -93,13 +94,14 @@ void sim_summary_print(uint64_t seed, const struct sim_summary *s)
 {
     printf("seed %llu: %d brokers, %s; %llu steps, %lld s (%lld to heal), %llu frames, %llu "
            "sessions expired; %llu acknowledged, %llu tried again, %llu committed, %llu consumed, "
-           "%llu group commits, %llu changes; trace %016llx\n",
+           "%llu group commits, %llu generations, %llu changes; trace %016llx\n",
            (unsigned long long)seed, s->brokers, s->what, (unsigned long long)s->steps,
            (long long)s->seconds, (long long)s->heal_seconds, (unsigned long long)s->frames,
            (unsigned long long)s->expired, (unsigned long long)s->work.acked,
            (unsigned long long)s->work.retried, (unsigned long long)s->committed,
            (unsigned long long)s->work.consumed, (unsigned long long)s->work.commits,
-           (unsigned long long)s->work.changes, (unsigned long long)s->trace);
+           (unsigned long long)s->work.generations, (unsigned long long)s->work.changes,
+           (unsigned long long)s->trace);
     fflush(stdout);
 }
 
@@ -113,4 +115,5 @@ void sim_summary_add(struct sim_summary *to, const struct sim_summary *s)
     to->work.consumed += s->work.consumed;
     to->work.commits += s->work.commits;
     to->work.changes += s->work.changes;
+    to->work.generations += s->work.generations;
 }

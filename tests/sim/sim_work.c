@@ -276,8 +276,8 @@ static void *produce(void *arg)
 
 /* ---- consuming ---- */
 
-static int64_t fetch(struct client *c, int leader, const struct topic *t, int32_t partition,
-                     int64_t from, int *code)
+int64_t work_fetch(struct client *c, int leader, const struct topic *t, int32_t partition,
+                   int64_t from, int *code)
 {
     struct fetch_request req;
     struct fetch_request_topic topic;
@@ -344,7 +344,7 @@ static void *consume(void *arg)
         int32_t epoch = leader > 0 ? sim_model_leads(t->name, partition, leader) : -1;
         if (sim_chance(0.02))
             from = at[slot][partition] = (int64_t)sim_below((uint64_t)from + 1);
-        int64_t next = leader > 0 ? fetch(c, leader, t, partition, from, &code) : from;
+        int64_t next = leader > 0 ? work_fetch(c, leader, t, partition, from, &code) : from;
         if (generation[slot] == t->generation) {
             work.counts.consumed += (uint64_t)(next - from);
             at[slot][partition] = next;
@@ -396,6 +396,14 @@ void sim_work_begin(const struct sim_work *w)
         begin("admin", work_administer, NULL);
     for (int i = 0; w->groups && i < 2; i++)
         begin("group", work_commit, (void *)(intptr_t)i);
+    for (int i = 0; i < w->memberships; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "members%d", i);
+        int members = 1 + (int)sim_below(MEMBERS_MAX);
+        struct membership *g = membership_new(name, members, sim_chance(0.3));
+        for (int k = 0; k < members; k++)
+            begin("member", work_member, membership_member(g, k));
+    }
 }
 
 void sim_work_end(void)

@@ -1,5 +1,6 @@
 /* sim_work.h - what the clients do: idempotent producers with acks=all, one with acks=1, consumers,
- * a group's commits, an administrator. All of them try again until they are told yes or no. */
+ * a group's commits, members of groups, an administrator. All of them try again until they are told
+ * yes or no. */
 #ifndef TESTS_SIM_SIM_WORK_H
 #define TESTS_SIM_SIM_WORK_H
 
@@ -7,17 +8,18 @@
 
 struct sim_work {
     int topics, partitions;
-    bool admin;   /* topics grow; replicas move; leaders are elected */
-    bool deletes; /* topics go and come */
-    bool groups;  /* commits */
-    bool unclean; /* one topic elects uncleanly */
+    bool admin;      /* topics grow; replicas move; leaders are elected */
+    bool deletes;    /* topics go and come */
+    bool groups;     /* commits */
+    int memberships; /* groups with members */
+    bool unclean;    /* one topic elects uncleanly */
 };
 void sim_work_begin(const struct sim_work *w);
 /* No new work from now on; what was begun is brought to its end. */
 void sim_work_end(void);
 bool sim_work_is_over(void);
 struct sim_work_counts {
-    uint64_t acked, retried, consumed, commits, changes;
+    uint64_t acked, retried, consumed, commits, changes, generations;
 };
 struct sim_work_counts sim_work_counts(void);
 

@@ -29,10 +29,24 @@ extern struct work work;
 struct topic *work_topic(void); /* any */
 void work_pause(void);
 bool work_is_retriable(int code);
-/* Fibers: arg is nothing, or the group's number. */
+/* Fibers: arg is nothing, the group's number, a struct member. */
 void *work_administer(void *arg);
 void *work_commit(void *arg);
+void *work_member(void *arg);
 /* The error that the answer names. */
 int work_create_topic(struct client *c, struct topic *t, int broker);
+/* Where the next fetch goes on; *code: the error, or -1 without an answer. */
+int64_t work_fetch(struct client *c, int leader, const struct topic *t, int32_t partition,
+                   int64_t from, int *code);
+int work_coordinator(struct client *c, const char *group); /* -1: none known */
+/* Committed offsets, -1 where there are none. The error, or -1 without an answer. */
+int work_committed(struct client *c, int coordinator, const char *group, const char *topic,
+                   const int32_t *partitions, int n, int64_t *out);
+
+/* ---- groups with members (sim_member.c) ---- */
+enum { MEMBERS_MAX = 4 };
+struct membership;
+struct membership *membership_new(const char *group, int members, bool fixed);
+struct member *membership_member(struct membership *g, int number);
 
 #endif
