@@ -284,7 +284,7 @@ int segment_seal(struct segment *s)
 {
     uint8_t entry[TIME_ENTRY_BYTES];
     struct time_offset t;
-    bool due = s->ready && time_is_due(s, 0, &t);
+    bool due = time_is_due(s, 0, &t); /* (of one whose times nobody has read it is not) */
     if (due)
         time_entry_encode(entry, s->base, t);
     int err = seal_index(s, &s->offsets, LOG_FILE_INDEX, NULL);

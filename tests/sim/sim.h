@@ -51,7 +51,8 @@ struct sim_host *sim_host_named(const char *name); /* NULL */
 struct sim_host *sim_here(void);                   /* of the fiber that runs; NULL outside */
 
 /* ---- time and chance ---- */
-int64_t sim_now(void); /* ns */
+int64_t sim_now(void);     /* ns */
+int64_t sim_wall_ms(void); /* of a clock that is right */
 uint64_t sim_random(void);
 uint64_t sim_below(uint64_t n);
 int64_t sim_between(int64_t low, int64_t high); /* both included */

@@ -87,7 +87,7 @@ static struct inode *inode_new(bool is_dir)
 {
     struct inode *n = calloc(1, sizeof(*n));
     n->is_dir = is_dir;
-    n->mtime_ms = sim_now() / SIM_MS;
+    n->mtime_ms = sim_wall_ms();
     return n;
 }
 
@@ -335,7 +335,7 @@ static ssize_t f_pwritev(struct file *file, const struct iovec *iov, int n, int6
     }
     f->inode->dirty |= len > 0;
     if (len && all)
-        f->inode->mtime_ms = sim_now() / SIM_MS;
+        f->inode->mtime_ms = sim_wall_ms();
     if (dying)
         die(fs);
     return err ? err : (ssize_t)done;

@@ -22,6 +22,15 @@
 enum { SESSION_MS = 6000, REBALANCE_MS = 4000, TEXT = 128 };
 enum { GONE = -2 }; /* it crashed, or left */
 
+/* What it would commit of a generation that is over. */
+struct late {
+    char id[96];
+    int32_t generation; /* 0: nothing */
+    uint64_t token;
+    int32_t partition;
+    int64_t at;
+};
+
 struct member {
     struct membership *g;
     struct client *c;
@@ -38,6 +47,7 @@ struct member {
     int n;
     int64_t beat;
     bool settled;
+    struct late late;
 };
 
 struct membership {
@@ -218,55 +228,83 @@ static bool is_refused(int code)
            code == KERR_FENCED_INSTANCE_ID || code == KERR_REBALANCE_IN_PROGRESS;
 }
 
-static int note_answers(struct member *m, const struct offset_commit_response *r, int32_t latest)
-{
-    int worst = 0;
-    for (int i = 0; i < m->n; i++) {
-        int code = r ? r->topics.v[0].partitions.v[i].error_code : -1;
-        if (code == KERR_NONE) {
-            history_committed(m->g->history, m->generation, m->token, m->own[i], m->at[i], latest);
-            m->committed[i] = m->at[i];
-            work.counts.commits++;
-        } else {
-            if (!is_refused(code))
-                history_doubtful(m->g->history, m->generation, m->token, m->own[i], m->at[i]);
-            worst = code;
-        }
-    }
-    return worst;
-}
-
-static int commit(struct member *m)
+/* The error for each partition; -1 without an answer. */
+static void send_commit(struct member *m, const char *id, int32_t generation, const int32_t *own,
+                        const int64_t *at, int n, int *codes)
 {
     struct offset_commit_request req;
     struct offset_commit_request_topic t;
     struct offset_commit_request_partition p[PARTITIONS_MAX];
     const void *answer;
     struct arena a;
-    if (m->n == 0)
-        return 0;
     offset_commit_request_init(&req);
     offset_commit_request_topic_init(&t);
     req.group_id = str_of(m->g->name);
-    req.member_id = str_of(m->id);
+    req.member_id = str_of(id);
     req.group_instance_id = instance_of(m);
-    req.generation_id_or_member_epoch = m->generation;
-    for (int i = 0; i < m->n; i++) {
+    req.generation_id_or_member_epoch = generation;
+    for (int i = 0; i < n; i++) {
         offset_commit_request_partition_init(&p[i]);
-        p[i].partition_index = m->own[i];
-        p[i].committed_offset = m->at[i];
+        p[i].partition_index = own[i];
+        p[i].committed_offset = at[i];
     }
     t.name = str_of(m->g->topic->name);
     t.partitions.v = p;
-    t.partitions.n = m->n;
+    t.partitions.n = n;
     req.topics.v = &t;
     req.topics.n = 1;
     arena_init(&a, 0);
-    int32_t latest = history_latest(m->g->history);
     int rc = client_call(m->c, m->coordinator, API_OFFSET_COMMIT, 8, &req, &a, &answer);
-    int code = note_answers(m, rc == 0 ? answer : NULL, latest);
+    const struct offset_commit_response *r = answer;
+    for (int i = 0; i < n; i++)
+        codes[i] = rc == 0 ? r->topics.v[0].partitions.v[i].error_code : -1;
     arena_free(&a);
-    return code;
+}
+
+/* One of the errors, if there are. */
+static int commit(struct member *m)
+{
+    struct history *h = m->g->history;
+    int codes[PARTITIONS_MAX], worst = 0;
+    int32_t latest = history_latest(h);
+    if (m->n == 0)
+        return 0;
+    send_commit(m, m->id, m->generation, m->own, m->at, m->n, codes);
+    for (int i = 0; i < m->n; i++) {
+        if (codes[i] == KERR_NONE) {
+            history_committed(h, m->generation, m->token, m->own[i], m->at[i], latest);
+            m->committed[i] = m->at[i];
+            work.counts.commits++;
+            continue;
+        }
+        if (!is_refused(codes[i]))
+            history_doubtful(h, m->generation, m->token, m->own[i], m->at[i]);
+        worst = codes[i];
+    }
+    return worst;
+}
+
+/* What was on its way when the generation ended: it comes behind what this one has committed. */
+static void commit_late(struct member *m)
+{
+    struct late *l = &m->late;
+    int code;
+    int32_t latest = history_latest(m->g->history);
+    if (l->generation <= 0 || l->generation >= latest || !sim_chance(0.2))
+        return;
+    send_commit(m, l->id, l->generation, &l->partition, &l->at, 1, &code);
+    if (code == KERR_NONE)
+        history_committed(m->g->history, l->generation, l->token, l->partition, l->at, latest);
+    l->generation = 0;
+}
+
+static void keep_late(struct member *m)
+{
+    m->late = (struct late){.generation = m->n ? m->generation : 0,
+                            .token = m->token,
+                            .partition = m->own[0],
+                            .at = m->at[0]};
+    memcpy(m->late.id, m->id, sizeof(m->id));
 }
 
 static int beat(struct member *m)
@@ -355,6 +393,8 @@ static int generation(struct member *m)
         code = mood(m);
         if (code == 0 && sim_chance(0.7))
             code = commit(m);
+        if (code == 0)
+            commit_late(m);
         if (code == KERR_REQUEST_TIMED_OUT) /* not replicated in time: another one will be */
             code = 0;
         if (code == 0 && sim_now() - m->beat > SIM_S)
@@ -366,6 +406,8 @@ static int generation(struct member *m)
         fiber_sleep(sim_between(20, 400) * SIM_MS);
     }
     m->settled = false;
+    if (m->late.generation <= 0)
+        keep_late(m);
     return code;
 }
 

@@ -16,8 +16,6 @@
 #include "base/logline.h"
 #include "sim.h"
 
-#define WALL_START_MS 1700000000000LL
-
 /* Declared here, since nothing else does. */
 int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *m);
@@ -289,7 +287,7 @@ static int64_t wall_ms(const struct clock *c)
 {
     (void)c;
     int64_t skew = sim_here() ? sim_here()->skew_ms : 0;
-    return WALL_START_MS + sim_now() / SIM_MS + skew;
+    return sim_wall_ms() + skew;
 }
 
 const struct clock *__wrap_clock_real(void);

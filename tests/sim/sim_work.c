@@ -160,7 +160,7 @@ static int build(struct producer *p, int32_t sequence, struct buf *out)
                            (long long)p->values++);
         int pad = (int)sim_below(200);
         memset(value + len, 'a' + p->number, (size_t)pad);
-        batch_builder_add(b, i, 1700000000000LL + sim_now() / SIM_MS, BYTES_NULL,
+        batch_builder_add(b, i, sim_wall_ms(), BYTES_NULL,
                           (struct bytes){(const uint8_t *)value, len + pad}, NULL, 0);
     }
     batch_builder_finish(b, out);

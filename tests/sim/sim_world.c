@@ -140,6 +140,11 @@ int64_t sim_now(void)
     return W.now;
 }
 
+int64_t sim_wall_ms(void)
+{
+    return 1700000000000LL + W.now / SIM_MS;
+}
+
 bool sim_shows_requests(void)
 {
     return W.o.requests;

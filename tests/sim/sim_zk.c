@@ -307,11 +307,6 @@ static void fill_stat(const struct tree_node *n, struct Stat *st)
                         .pzxid = s.mzxid};
 }
 
-static int64_t zk_wall_ms(void)
-{
-    return 1700000000000LL + sim_now() / SIM_MS;
-}
-
 static int apply_part(struct tree_txn *x, struct session *s, struct part *p, char **made,
                       struct Stat *st)
 {
@@ -356,7 +351,7 @@ static int apply_writes(struct session *s, struct call *c)
 {
     struct tree_txn x;
     int rc = ZOK;
-    tree_begin(&x, &Z.tree, ++Z.zxid, zk_wall_ms());
+    tree_begin(&x, &Z.tree, ++Z.zxid, sim_wall_ms());
     for (int i = 0; i < c->parts_n && rc == ZOK; i++) {
         rc = apply_part(&x, s, &c->parts[i], &c->made[i], &c->stats[i]);
         if (rc != ZOK)
@@ -432,7 +427,7 @@ static void delete_node(const char *path)
 {
     struct tree_txn x;
     struct part p = {.type = PROTO_DELETE, .path = (char *)path};
-    tree_begin(&x, &Z.tree, ++Z.zxid, zk_wall_ms());
+    tree_begin(&x, &Z.tree, ++Z.zxid, sim_wall_ms());
     if (tree_delete(&x, path, -1) == 0) {
         tree_commit(&x);
         Z.changes++;
