@@ -220,9 +220,10 @@ int fetch_context_begin(struct fetch_sessions *s, const struct fetch_request *re
 
 /* ---- the answer ---- */
 
+/* Who is told of an error, or to cut his log or ask elsewhere, takes no watermark from it. */
 static void note_sent(struct cached_partition *c, const struct fetch_found *f)
 {
-    c->sent_high_watermark = f->error == KERR_NONE ? f->high_watermark : -1;
+    c->sent_high_watermark = f->error == KERR_NONE && !f->special ? f->high_watermark : -1;
     c->sent_log_start = f->log_start;
 }
 

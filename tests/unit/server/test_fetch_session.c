@@ -277,7 +277,7 @@ static void only_news_is_sent(void **state)
     expect(&b, FETCH_INCREMENTAL, KERR_NONE, "t0 t2 t1");
     b.found[0].high_watermark = 11;
     b.found[1].log_start = 3;
-    b.found[2].special = true;
+    b.found[2].has_records = true;
     expect_sent(&b, KERR_NONE, "t0 t2 t1");
     request(&b, id, ++epoch);
     begin(&b);
@@ -287,25 +287,31 @@ static void only_news_is_sent(void **state)
     bench_close(&b);
 }
 
+/* Nor does who is told that his log diverges take the watermark that comes along: it is told again.
+ * Seen by the simulator: a follower's stood still until the next record. */
 static void partition_is_told_when_its_error_ends(void **state)
 {
-    struct bench b;
-    bench_open(&b, 10);
-    int32_t id = session_of_three(&b);
-    for (int32_t epoch = 1; epoch <= 2; epoch++) { /* an error is told every time */
-        request(&b, id, epoch);
+    static const struct fetch_found each[] = {
+        {.error = KERR_NOT_LEADER_OR_FOLLOWER, .high_watermark = -1, .log_start = -1},
+        {.special = true, .high_watermark = 10, .log_start = 0}};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        struct bench b;
+        bench_open(&b, 10);
+        int32_t id = session_of_three(&b);
+        for (int32_t epoch = 1; epoch <= 2; epoch++) { /* every time */
+            request(&b, id, epoch);
+            begin(&b);
+            b.found[2] = each[i];
+            expect_sent(&b, KERR_NONE, "t2");
+        }
+        request(&b, id, 3);
         begin(&b);
-        b.found[2] = (struct fetch_found){
-            .error = KERR_NOT_LEADER_OR_FOLLOWER, .high_watermark = -1, .log_start = -1};
         expect_sent(&b, KERR_NONE, "t2");
+        request(&b, id, 4);
+        begin(&b);
+        expect_sent(&b, KERR_NONE, "");
+        bench_close(&b);
     }
-    request(&b, id, 3);
-    begin(&b);
-    expect_sent(&b, KERR_NONE, "t2");
-    request(&b, id, 4);
-    begin(&b);
-    expect_sent(&b, KERR_NONE, "");
-    bench_close(&b);
 }
 
 static void partitions_are_added_updated_and_forgotten(void **state)
