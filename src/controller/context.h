@@ -49,7 +49,8 @@ struct ctl_partition {
     uint8_t state; /* enum partition_state; set in partition_state.c */
     bool known;    /* has a state node, whose content is below */
     bool recovering;
-    bool elected; /* by the last partitions_elect that named it */
+    bool elected;  /* by the last partitions_elect that named it */
+    int listed_at; /* in the last list that was to have it once */
     int32_t leader, leader_epoch;
     int32_t epoch; /* data version of the state node */
     int32_t controller_epoch;
@@ -73,6 +74,7 @@ struct ctl_topic {
     bool deletion_begun;             /* its partitions are gone for clients */
     bool ineligible;                 /* deletion waits for a broker to come back */
     bool moving;                     /* a reassignment is written in its node */
+    int listed_at;                   /* in the last list that was to have it once */
     struct store_watch watch;        /* of the data; on while watched */
     bool watched;
     void *owner; /* the controller, for the watch */

@@ -139,6 +139,8 @@ void job_add_partition(struct flow *f, struct partition_list *l, struct ctl_part
 void job_add_replica(struct flow *f, struct replica_list *l, struct ctl_partition *p,
                      struct ctl_replica *r);
 void job_add_topic(struct flow *f, struct topic_list *l, struct ctl_topic *t);
+/* Unless it is there; a list is filled either this way or the other. */
+void job_add_topic_once(struct flow *f, struct topic_list *l, struct ctl_topic *t);
 void job_add_all_of_topic(struct flow *f, struct ctl_topic *t);
 /* Ask for a plain read, or a write under the fence. NULL without memory (the flow fails then). */
 struct store_request *job_ask(struct flow *f, struct store_op op);

@@ -54,6 +54,14 @@ void job_add_topic(struct flow *f, struct topic_list *l, struct ctl_topic *t)
         l->v[l->n++] = t;
 }
 
+void job_add_topic_once(struct flow *f, struct topic_list *l, struct ctl_topic *t)
+{
+    if (t->listed_at < l->n && l->v[t->listed_at] == t)
+        return;
+    t->listed_at = l->n;
+    job_add_topic(f, l, t);
+}
+
 void job_add_all_of_topic(struct flow *f, struct ctl_topic *t)
 {
     struct job *j = job_of(f);

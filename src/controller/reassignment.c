@@ -13,16 +13,7 @@
  *
  * A new target while one is being worked on replaces it, from the same O; replicas that are in
  * neither are deleted at once. Cancelling is a move back to O. */
-#include <stdlib.h>
-
-#include "controller/controller_private.h"
-#include "protocol/msg/alter_partition_reassignments.h"
-#include "protocol/msg/list_partition_reassignments.h"
-
-struct move {
-    struct ctl_partition *p;
-    struct id_list target;
-};
+#include "controller/reassignment.h"
 
 static struct move *moves_of(struct flow *f)
 {
@@ -80,140 +71,127 @@ static bool all_written(struct flow *f)
     return true;
 }
 
-/* ---- completing. job.partitions: ready; job.at: the one that is worked on; job.ids: its origin
- * ---- */
-
-static struct ctl_partition *current(struct flow *f)
-{
-    struct job *j = job_of(f);
-    return j->partitions.v[j->at];
-}
+/* ---- completing. job.items: those that are ready, then those that end; job.partitions: those that
+ * need another leader ---- */
 
 static void put_online(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct ctl_partition *p = current(f);
     struct replica_list added = {NULL, 0, 0};
-    struct partition_list one = {NULL, 0, 0};
-    for (int i = 0; i < p->replicas_n; i++)
-        if (p->replicas[i].adding && p->replicas[i].state == REPLICA_NEW)
-            job_add_replica(f, &added, p, &p->replicas[i]);
-    replicas_move(j->c, &added, REPLICA_ONLINE);
-    struct id_list target = context_target(p, &f->arena), origin = context_origin(p, &f->arena);
-    if (!target.v || !origin.v || context_reassign(p, target, target)) {
-        flow_fail(f, -ENOMEM);
-        return;
+    struct partition_list keep = {NULL, 0, 0};
+    for (int i = 0; i < j->items_n; i++) {
+        struct ctl_partition *p = moves_of(f)[i].p;
+        for (int k = 0; k < p->replicas_n; k++)
+            if (p->replicas[k].adding && p->replicas[k].state == REPLICA_NEW)
+                job_add_replica(f, &added, p, &p->replicas[k]);
     }
-    j->ids = origin.v;
-    j->ids_n = origin.n;
-    bool stays = id_list_has(target, p->leader) && replica_is_online(j->c, p, p->leader);
-    job_add_partition(f, &one, p);
-    partitions_elect(f, one, stays ? ELECT_KEEP : ELECT_REASSIGNED);
+    replicas_move(j->c, &added, REPLICA_ONLINE);
+    for (int i = 0; i < j->items_n && !f->error; i++) {
+        struct move *m = &moves_of(f)[i];
+        m->target = context_target(m->p, &f->arena);
+        m->origin = context_origin(m->p, &f->arena);
+        if (!m->target.v || !m->origin.v || context_reassign(m->p, m->target, m->target)) {
+            flow_fail(f, -ENOMEM);
+            return;
+        }
+        bool stays =
+            id_list_has(m->target, m->p->leader) && replica_is_online(j->c, m->p, m->p->leader);
+        job_add_partition(f, stays ? &keep : &j->partitions, m->p);
+    }
+    partitions_elect(f, keep, ELECT_KEEP);
 }
 
-/* The next one, if there is one. */
-static bool goes_on(struct flow *f)
+static void lead_by_target(struct flow *f)
 {
-    struct job *j = job_of(f);
-    if (++j->at == j->partitions.n)
-        return false;
-    flow_goto(f, put_online);
-    return true;
+    partitions_elect(f, job_of(f)->partitions, ELECT_REASSIGNED);
 }
 
-static void read_asked(struct flow *f);
-
-/* Nobody of the target leads: the ISR was another than was known (its leader may have written it
- * meanwhile), or none of them is online. Then those that are to go may be all that have the
+/* Where nobody of the target leads, the ISR was another than was known (its leader may have written
+ * it meanwhile), or none of them is online. Then those that are to go may be all that have the
  * records: the move goes on, and is looked at again when the ISR changes or a broker arrives. */
 static void stop_removed(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct ctl_partition *p = current(f);
-    if (!p->elected) {
-        say_warn(j->c->component, "partition %.*s-%d cannot end its move yet",
-                 STR_ARG(p->topic->name), p->number);
-        context_keep_dropped(p, (struct id_list){j->ids, j->ids_n});
-        if (!goes_on(f))
-            flow_goto(f, read_asked);
-        return;
+    struct move *moves = moves_of(f);
+    int ending = 0;
+    for (int i = 0; i < j->items_n; i++) {
+        struct ctl_partition *p = moves[i].p;
+        if (!p->elected) {
+            say_warn(j->c->component, "partition %.*s-%d cannot end its move yet",
+                     STR_ARG(p->topic->name), p->number);
+            context_keep_dropped(p, moves[i].origin);
+            continue;
+        }
+        add_dropped(f, &j->replicas, p);
+        job_add_topic_once(f, &j->topics, p->topic);
+        moves[ending++] = moves[i];
     }
-    j->replicas = (struct replica_list){NULL, 0, 0};
-    add_dropped(f, &j->replicas, current(f));
+    j->items_n = ending;
     replicas_go_offline(f, j->replicas);
 }
 
 static void delete_removed(struct flow *f)
 {
-    delete_dropped(job_of(f)->c, &job_of(f)->replicas);
-    context_forget_dropped(current(f));
-    ask_topic_node(f, current(f)->topic);
+    struct job *j = job_of(f);
+    delete_dropped(j->c, &j->replicas);
+    for (int i = 0; i < j->topics.n; i++)
+        ask_topic_node(f, j->topics.v[i]);
 }
 
 static void tell_end(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct ctl_partition *p = current(f);
     if (!all_written(f))
         return;
-    say_info(j->c->component, "partition %.*s-%d has moved", STR_ARG(p->topic->name), p->number);
-    batch_metadata(j->c, p);
-    batch_send(j->c);
-    look_if_moving(p->topic);
-    goes_on(f);
-}
-
-/* The node of tools names only what is still to be done. */
-static void read_asked(struct flow *f)
-{
-    job_ask(f, store_op_get(PATH_REASSIGN, false));
-}
-
-static void shrink_asked(struct flow *f)
-{
-    struct context *x = &controller_of(f)->ctx;
-    struct named_partitions l;
-    int left = 0;
-    if (!job_answered(f))
-        return;
-    struct store_request *r = store_batch_first(flow_answers(f));
-    if (r->status)
-        return;
-    if (znode_reassign_decode(r->ops[0].result, &f->arena, &l))
-        l.n = 0;
-    for (int i = 0; i < l.n; i++) {
-        struct ctl_topic *t = context_topic(x, l.v[i].topic);
-        struct ctl_partition *p = t ? context_partition(t, l.v[i].partition) : NULL;
-        if (p && context_is_moving(p))
-            l.v[left++] = l.v[i];
+    for (int i = 0; i < j->items_n; i++) {
+        struct ctl_partition *p = moves_of(f)[i].p;
+        say_info(j->c->component, "partition %.*s-%d has moved", STR_ARG(p->topic->name),
+                 p->number);
+        batch_metadata(j->c, p);
     }
-    if (left == l.n && left)
-        return;
-    l.n = left;
-    job_ask_fenced(f, left ? store_op_set(PATH_REASSIGN, znode_reassign_encode(l, &f->arena),
-                                          r->ops[0].stat.version)
-                           : store_op_delete(PATH_REASSIGN, r->ops[0].stat.version));
+    batch_send(j->c);
+    for (int i = 0; i < j->topics.n; i++)
+        look_if_moving(j->topics.v[i]);
 }
 
-static void asked_written(struct flow *f)
+static const flow_step complete_steps[] = {
+    put_online, lead_by_target,   stop_removed,       delete_removed,
+    tell_end,   moves_read_asked, moves_shrink_asked, moves_asked_written,
+    NULL};
+
+/* false: it is there already. A partition that is named twice does not end twice. */
+static bool list_once(struct move *moves, int *n, struct move m)
 {
-    job_answered(f);
+    if (m.p->listed_at < *n && moves[m.p->listed_at].p == m.p)
+        return false;
+    m.p->listed_at = *n;
+    moves[(*n)++] = m;
+    return true;
 }
-
-static const flow_step complete_steps[] = {put_online, stop_removed, delete_removed, tell_end,
-                                           read_asked, shrink_asked, asked_written,  NULL};
 
 void moves_complete(struct flow *f, const struct partition_list *l)
 {
-    struct partition_list ready = {NULL, 0, 0};
+    struct move *ready = arena_array(&f->arena, struct move, (size_t)l->n);
+    int n = 0;
+    if (!ready) {
+        flow_fail(f, -ENOMEM);
+        return;
+    }
     for (int i = 0; i < l->n; i++)
         if (context_is_moving(l->v[i]) && is_in_sync(l->v[i]) && !l->v[i]->topic->deleting)
-            job_add_partition(f, &ready, l->v[i]);
-    struct job *j = ready.n ? job_new(f) : NULL;
+            list_once(ready, &n, (struct move){.p = l->v[i]});
+    struct job *j = n ? job_new(f) : NULL;
     if (!j)
         return;
-    j->partitions = ready;
+    j->items = ready;
+    j->items_n = n;
     job_call(f, j, complete_steps);
+}
+
+void move_add(struct move *moves, int *n, struct ctl_partition *p, struct id_list target)
+{
+    if (!list_once(moves, n, (struct move){.p = p, .target = target}))
+        moves[p->listed_at].target = target;
 }
 
 /* ---- beginning. job.items: moves; job.call: who asked ---- */
@@ -243,11 +221,7 @@ static void assign(struct flow *f)
                  p->number);
         say_who_is_missing(j->c, p);
         add_dropped(f, &j->replicas, p);
-        bool first = true;
-        for (int k = 0; k < j->topics.n; k++)
-            first &= j->topics.v[k] != p->topic;
-        if (first)
-            job_add_topic(f, &j->topics, p->topic);
+        job_add_topic_once(f, &j->topics, p->topic);
     }
     for (int i = 0; i < j->topics.n; i++) {
         look_if_moving(j->topics.v[i]);
@@ -340,7 +314,7 @@ void moves_resume(struct flow *f)
     job_call(f, j, resume_steps);
 }
 
-static void begin_moves(struct flow *f, struct move *moves, int n)
+void moves_begin(struct flow *f, struct move *moves, int n)
 {
     struct job *j = n ? job_new(f) : NULL;
     if (!j)
@@ -349,200 +323,3 @@ static void begin_moves(struct flow *f, struct move *moves, int n)
     j->items_n = n;
     job_call(f, j, begin_steps);
 }
-
-/* ---- AlterPartitionReassignments ---- */
-
-static bool same_assignment(const struct ctl_partition *p, struct id_list target)
-{
-    bool same = target.n == p->replicas_n && !context_is_moving(p);
-    for (int i = 0; same && i < target.n; i++)
-        same = p->replicas[i].broker == target.v[i];
-    return same;
-}
-
-/* Adds a move, or says why not. target.n < 0: back to where it came from. */
-static enum kerr add_move(struct flow *f, struct str topic, int32_t partition,
-                          struct id_list target, bool live, struct move *moves, int *n,
-                          const char **why)
-{
-    struct controller *c = controller_of(f);
-    struct ctl_topic *t = context_topic(&c->ctx, topic);
-    struct ctl_partition *p = t && !t->deleting ? context_partition(t, partition) : NULL;
-    bool cancel = target.n < 0;
-    if (!p)
-        return cancel ? KERR_NO_REASSIGNMENT_IN_PROGRESS : KERR_UNKNOWN_TOPIC_OR_PARTITION;
-    if (cancel && !context_is_moving(p))
-        return KERR_NO_REASSIGNMENT_IN_PROGRESS;
-    if (cancel)
-        target = context_origin(p, &f->arena);
-    else if ((*why = move_target_problem(c, p, target, live, &f->arena)))
-        return KERR_INVALID_REPLICA_ASSIGNMENT;
-    for (int i = 0; i < *n; i++) /* named twice: the last counts */
-        if (moves[i].p == p) {
-            moves[i].target = target;
-            return KERR_NONE;
-        }
-    if (!same_assignment(p, target))
-        moves[(*n)++] = (struct move){p, target};
-    return KERR_NONE;
-}
-
-static void take_request(struct flow *f)
-{
-    struct job *j = job_of(f);
-    const struct alter_partition_reassignments_request *q = j->call->request;
-    struct alter_partition_reassignments_response *r = j->call->response;
-    struct arena *a = j->call->arena;
-    int total = 0, n = 0;
-    for (int t = 0; t < q->topics.n; t++)
-        total += q->topics.v[t].partitions.n;
-    struct move *moves = arena_array(&f->arena, struct move, (size_t)total);
-    r->responses.v = alter_partition_reassignments_response_response_new(a, q->topics.n);
-    for (int t = 0; moves && r->responses.v && t < q->topics.n; t++) {
-        const struct alter_partition_reassignments_request_topic *in = &q->topics.v[t];
-        struct alter_partition_reassignments_response_response *out =
-            &r->responses.v[r->responses.n++];
-        out->name = in->name;
-        out->partitions.v =
-            alter_partition_reassignments_response_partition_new(a, in->partitions.n);
-        for (int i = 0; out->partitions.v && i < in->partitions.n; i++) {
-            struct alter_partition_reassignments_response_partition *part =
-                &out->partitions.v[out->partitions.n++];
-            part->partition_index = in->partitions.v[i].partition_index;
-            const char *why = NULL;
-            part->error_code = (int16_t)add_move(
-                f, in->name, part->partition_index,
-                (struct id_list){in->partitions.v[i].replicas.v, in->partitions.v[i].replicas.n},
-                true, moves, &n, &why);
-            if (part->error_code)
-                part->error_message =
-                    why ? arena_str(a, str_of(why)) : str_of(kerr_text(part->error_code));
-        }
-    }
-    if (!moves || a->exhausted)
-        flow_fail(f, -ENOMEM);
-    else
-        begin_moves(f, moves, n);
-}
-
-static const flow_step reassign_steps[] = {take_request, call_answer, NULL};
-const struct event_kind event_reassign = {"ApiPartitionReassignment", reassign_steps, true, false};
-
-/* ---- ListPartitionReassignments ---- */
-
-typedef struct list_partition_reassignments_response_partition listed_part;
-typedef struct list_partition_reassignments_response_topic listed_topic;
-
-static void list_one(const struct ctl_partition *p, struct arena *a, listed_part *out)
-{
-    int32_t *ids = arena_array(a, int32_t, 3 * (size_t)p->replicas_n);
-    if (!ids)
-        return;
-    out->partition_index = p->number;
-    out->replicas.v = ids;
-    out->adding_replicas.v = ids + p->replicas_n;
-    out->removing_replicas.v = ids + 2 * p->replicas_n;
-    for (int i = 0; i < p->replicas_n; i++) {
-        const struct ctl_replica *r = &p->replicas[i];
-        out->replicas.v[out->replicas.n++] = r->broker;
-        if (r->adding)
-            out->adding_replicas.v[out->adding_replicas.n++] = r->broker;
-        if (r->removing)
-            out->removing_replicas.v[out->removing_replicas.n++] = r->broker;
-    }
-}
-
-/* NULL asked: all partitions. */
-static void list_topic(const struct ctl_topic *t,
-                       const struct list_partition_reassignments_request_topic *asked,
-                       struct arena *a, struct list_partition_reassignments_response *r)
-{
-    listed_topic *out = &r->topics.v[r->topics.n];
-    out->name = arena_str(a, t->name);
-    out->partitions.v = list_partition_reassignments_response_partition_new(a, t->partitions_n);
-    out->partitions.n = 0;
-    for (int i = 0; out->partitions.v && i < t->partitions_n; i++) {
-        bool wanted = !asked;
-        for (int k = 0; asked && k < asked->partition_indexes.n; k++)
-            wanted |= asked->partition_indexes.v[k] == t->partitions[i]->number;
-        if (wanted && context_is_moving(t->partitions[i]))
-            list_one(t->partitions[i], a, &out->partitions.v[out->partitions.n++]);
-    }
-    r->topics.n += out->partitions.n > 0;
-}
-
-static void list_moves(struct flow *f)
-{
-    struct job *j = job_of(f);
-    struct context *x = &j->c->ctx;
-    const struct list_partition_reassignments_request *q = j->call->request;
-    struct list_partition_reassignments_response *r = j->call->response;
-    struct arena *a = j->call->arena;
-    int n = q->topics.n < 0 ? (int)x->topics.n : q->topics.n;
-    r->topics.v = list_partition_reassignments_response_topic_new(a, n);
-    r->topics.n = 0;
-    if (r->topics.v && q->topics.n < 0) {
-        hmap_each (h, &x->topics) {
-            struct ctl_topic *t = hmap_entry(h, struct ctl_topic, node);
-            if (t->moving)
-                list_topic(t, NULL, a, r);
-        }
-    }
-    for (int i = 0; r->topics.v && i < q->topics.n; i++) {
-        const struct ctl_topic *t = context_topic(x, q->topics.v[i].name);
-        if (t && t->moving)
-            list_topic(t, &q->topics.v[i], a, r);
-    }
-    call_answer(f);
-}
-
-static const flow_step list_steps[] = {list_moves, NULL};
-const struct event_kind event_list_moves = {"ListPartitionReassignments", list_steps, true, false};
-
-/* ---- the node of tools: /admin/reassign_partitions ---- */
-
-static void read_node(struct flow *f)
-{
-    job_ask(f, store_op_exists(PATH_REASSIGN, true));
-    job_ask(f, store_op_get(PATH_REASSIGN, false));
-}
-
-static void take_node(struct flow *f)
-{
-    struct job *j = job_of(f);
-    struct named_partitions l;
-    int n = 0;
-    if (!job_answered(f))
-        return;
-    struct store_request *r = store_batch_next(flow_answers(f), store_batch_first(flow_answers(f)));
-    if (r->status == -ENOENT) {
-        flow_end(f);
-        return;
-    }
-    if (r->status || znode_reassign_decode(r->ops[0].result, &f->arena, &l)) {
-        say_warn(j->c->component, "%s is malformed: it is taken as empty", PATH_REASSIGN);
-        l.n = 0;
-    }
-    struct move *moves = arena_array(&f->arena, struct move, (size_t)l.n);
-    if (!moves) {
-        flow_fail(f, -ENOMEM);
-        return;
-    }
-    for (int i = 0; i < l.n; i++) {
-        const char *why = NULL;
-        enum kerr e =
-            add_move(f, l.v[i].topic, l.v[i].partition, l.v[i].replicas, false, moves, &n, &why);
-        if (e != KERR_NONE)
-            say_warn(j->c->component, "partition %.*s-%d cannot be moved: %s",
-                     STR_ARG(l.v[i].topic), l.v[i].partition, why ? why : kerr_name((int16_t)e));
-    }
-    begin_moves(f, moves, n);
-}
-
-static const flow_step node_steps[] = {read_node,    take_node,     read_asked,
-                                       shrink_asked, asked_written, NULL};
-const struct event_kind event_reassign_node = {"ZkPartitionReassignment", node_steps, true, true};
-
-/* Moves went with their topics. */
-static const flow_step given_up_steps[] = {read_asked, shrink_asked, asked_written, NULL};
-const struct event_kind event_moves_given_up = {"MovesGivenUp", given_up_steps, true, true};

@@ -626,7 +626,133 @@ static void a_topic_that_moves_is_deleted(void **state)
     }
 }
 
+#define MANY 40
+
+/* Moves partitions 0..MANY-1 of "many" in one request, each to the next brokers of four; the last
+ * of them is named twice, first with nonsense. */
+static void move_many(struct sim_cluster *c, const struct topic_node *now)
+{
+    static struct alter_partition_reassignments_request q;
+    static struct alter_partition_reassignments_request_topic t;
+    static struct alter_partition_reassignments_request_partition p[MANY + 1];
+    static int32_t targets[MANY][2], wrong[] = {0, 1, 2};
+    struct call k;
+    alter_partition_reassignments_request_init(&q);
+    alter_partition_reassignments_request_topic_init(&t);
+    q.topics.v = &t;
+    q.topics.n = 1;
+    t.name = STR_LIT("many");
+    t.partitions.v = p;
+    t.partitions.n = MANY + 1;
+    for (int i = 0; i < MANY + 1; i++) {
+        alter_partition_reassignments_request_partition_init(&p[i]);
+        int number = i == 0 ? MANY - 1 : i - 1;
+        const int32_t *was = now->partitions[number].replicas.v;
+        p[i].partition_index = number;
+        targets[number][0] = (was[0] + 1) % 4;
+        targets[number][1] = (was[1] + 1) % 4;
+        p[i].replicas.v = i == 0 ? wrong : targets[number];
+        p[i].replicas.n = i == 0 ? 3 : 2;
+    }
+    begin(c, &k, API_ALTER_PARTITION_REASSIGNMENTS, 0, &q);
+    sim_drain(c);
+    assert_true(k.done);
+    for (int i = 0; i < MANY + 1; i++)
+        assert_int_equal(k.out.moves.responses.v[0].partitions.v[i].error_code, KERR_NONE);
+}
+
+/* All that are assigned are in sync, as leaders of old levels write and tell it: at once. */
+static void sync_many(struct sim_cluster *c, const struct topic_node *now)
+{
+    struct named_partition named[MANY];
+    for (int i = 0; i < MANY; i++) {
+        char path[64];
+        struct partition_node p = sim_state(c, "many", i, NULL);
+        p.isr = now->partitions[i].replicas;
+        snprintf(path, sizeof(path), "/brokers/topics/many/partitions/%d/state", i);
+        struct store_op op =
+            store_op_set(path, znode_partition_encode(&p, &c->arena), STORE_ANY_VERSION);
+        assert_int_equal(run_op(c->base, &op), 0);
+        named[i] = (struct named_partition){.topic = STR_LIT("many"), .partition = i};
+    }
+    struct bytes data = znode_partitions_encode((struct named_partitions){named, MANY}, &c->arena);
+    create(c->base, "/isr_change_notification/isr_change_", (const char *)data.p, STORE_SEQUENTIAL);
+    sim_drain(c);
+}
+
+/* What the topic's node holds, in c's arena; its version. */
+static int32_t node_of_many(struct sim_cluster *c, struct topic_node *node)
+{
+    struct store_op get = store_op_get("/brokers/topics/many", false);
+    assert_int_equal(run_op(c->base, &get), 0);
+    assert_int_equal(znode_topic_decode(get.result, &c->arena, node), 0);
+    free((void *)get.result.p);
+    return get.stat.version;
+}
+
+/* The node of the topic is as large as the topic: it is not written once for each partition. */
+static void moves_of_one_topic_are_written_together(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    struct topic_node before, after;
+    sim_start(c, 4);
+    assert_int_equal(sim_create_topic(c, "many", MANY, 2), 0);
+    int32_t version = node_of_many(c, &before);
+    move_many(c, &before);
+    assert_int_equal(node_of_many(c, &after), version + 1);
+    assert_int_equal(listed(c), MANY);
+    sync_many(c, &after);
+    assert_int_equal(node_of_many(c, &after), version + 2);
+    for (int i = 0; i < MANY; i++) {
+        int32_t next = (before.partitions[i].replicas.v[0] + 1) % 4;
+        assert_int_equal(after.partitions[i].replicas.n, 2);
+        assert_int_equal(after.partitions[i].replicas.v[0], next);
+        assert_int_equal(after.partitions[i].adding.n + after.partitions[i].removing.n, 0);
+        assert_true(
+            id_list_has(after.partitions[i].replicas, sim_state(c, "many", i, NULL).leader));
+        assert_int_equal(sim_state(c, "many", i, NULL).isr.n, 2);
+    }
+    assert_int_equal(listed(c), 0);
+    sim_check(c);
+    assert_int_equal(sim_delete_topic(c, "many"), 0);
+    assert_false(sim_exists(c, "/brokers/topics/many"));
+    sim_stop(c);
+}
+
+/* Those that are asked for are listed, once each. */
+static void moves_are_listed_as_asked(void **state)
+{
+    static struct list_partition_reassignments_request q;
+    static struct list_partition_reassignments_request_topic t;
+    static int32_t numbers[] = {7, 3, MANY, -1, 3, MANY - 1};
+    struct sim_cluster *c = &cluster;
+    struct topic_node before;
+    struct call k;
+    sim_start(c, 4);
+    assert_int_equal(sim_create_topic(c, "many", MANY, 2), 0);
+    node_of_many(c, &before);
+    move_many(c, &before);
+    assert_int_equal(listed(c), MANY);
+    list_partition_reassignments_request_init(&q);
+    list_partition_reassignments_request_topic_init(&t);
+    q.topics.v = &t;
+    q.topics.n = 1;
+    t.name = STR_LIT("many");
+    t.partition_indexes.v = numbers;
+    t.partition_indexes.n = sizeof(numbers) / sizeof(numbers[0]);
+    begin(c, &k, API_LIST_PARTITION_REASSIGNMENTS, 0, &q);
+    sim_drain(c);
+    assert_true(k.done);
+    assert_int_equal(k.out.list.topics.n, 1);
+    assert_int_equal(k.out.list.topics.v[0].partitions.n, 3);
+    assert_int_equal(k.out.list.topics.v[0].partitions.v[0].partition_index, 3);
+    assert_int_equal(k.out.list.topics.v[0].partitions.v[1].partition_index, 7);
+    assert_int_equal(k.out.list.topics.v[0].partitions.v[2].partition_index, MANY - 1);
+    sim_stop(c);
+}
+
 UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted),
+          unit_test(moves_of_one_topic_are_written_together), unit_test(moves_are_listed_as_asked),
           unit_test(more_and_fewer_replicas),
           unit_test(nothing_is_deleted_while_the_target_cannot_lead),
           unit_test(an_added_target_that_cannot_lead_yet_goes_on),
