@@ -201,11 +201,10 @@ static const char *const outcome_texts[] = {"completed successfully", "is still 
                                             "failed"};
 
 static enum outcome look_at(struct by_zk *z, const struct reassign_part *p,
-                            const struct named_partitions *moving, const struct reassign_plan *now)
+                            const struct reassign_plan *moving, const struct reassign_plan *now)
 {
-    for (int i = 0; i < moving->n; i++)
-        if (moving->v[i].partition == p->partition && str_eqz(moving->v[i].topic, p->topic))
-            return IN_PROGRESS;
+    if (reassign_plan_find(moving, p->topic, p->partition))
+        return IN_PROGRESS;
     const struct reassign_part *is = reassign_plan_find(now, p->topic, p->partition);
     struct id_list ids = is ? is->replicas : (struct id_list){NULL, 0};
     if (id_list_eq(ids, p->replicas))
@@ -247,10 +246,24 @@ static enum outcome look_at_dir(const struct reassign_dir_move *m,
     return FAILED;
 }
 
+/* What the node of moves names, if there is one. */
+static struct reassign_plan moving_now(struct by_zk *z)
+{
+    struct named_partitions l;
+    struct arena *a = &z->r->mem;
+    reassign_zk_moving(z->r, z->s, &l);
+    struct reassign_plan p = {reassign_need(arena_array(a, struct reassign_part, (size_t)l.n)), 0};
+    for (int i = 0; i < l.n; i++)
+        p.v[p.n++] =
+            (struct reassign_part){.topic = reassign_need((char *)arena_str(a, l.v[i].topic).p),
+                                   .partition = l.v[i].partition};
+    reassign_plan_sort(&p);
+    return p;
+}
+
 static void verify(struct by_zk *z)
 {
     size_t topics_n;
-    struct named_partitions moving;
     bool all = true;
     struct reassign_plan plan = reassign_read_plan(z->r);
     struct reassign_dir_moves dirs = reassign_plan_dirs(&plan, &z->r->mem);
@@ -260,7 +273,7 @@ static void verify(struct by_zk *z)
         reassign_fail(z->r, "bootstrap-server needs to be provided in order to verify the log "
                             "directories of replicas");
     const char **topics = reassign_need(reassign_plan_topics(&plan, &z->r->mem, &topics_n));
-    reassign_zk_moving(z->r, z->s, &moving);
+    struct reassign_plan moving = moving_now(z);
     struct reassign_plan now = reassign_zk_topics(z->r, z->s, topics, topics_n);
     size_t outcomes_n = (size_t)plan.n + (size_t)dirs.n;
     enum outcome *found = reassign_need(arena_array(&z->r->mem, enum outcome, outcomes_n));

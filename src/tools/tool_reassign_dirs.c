@@ -32,14 +32,14 @@ static void look_at_broker(struct reassign *r, const struct reassign_dir_moves *
         if (dir->err != KAFKA_OK)
             continue;
         const char *path = reassign_need((char *)arena_str(&r->mem, str_of(dir->path)).p);
-        for (size_t i = 0; i < dir->replicas_n; i++)
-            for (int k = 0; k < m->n; k++) {
-                const kafka_log_dir_replica_t *x = &dir->replicas[i];
-                if (m->v[k].broker != broker || m->v[k].partition != x->partition ||
-                    strcmp(m->v[k].topic, x->topic) != 0)
-                    continue;
+        for (size_t i = 0; i < dir->replicas_n; i++) {
+            const kafka_log_dir_replica_t *x = &dir->replicas[i];
+            int k = reassign_dir_moves_find(m, x->topic, x->partition, broker);
+            for (; k < m->n && m->v[k].broker == broker && m->v[k].partition == x->partition &&
+                   strcmp(m->v[k].topic, x->topic) == 0;
+                 k++)
                 *(x->future ? &out[k].future : &out[k].current) = path;
-            }
+        }
     }
 }
 

@@ -37,6 +37,17 @@ struct reassign_dir_moves reassign_plan_dirs(const struct reassign_plan *p, stru
     return m;
 }
 
+int reassign_dir_moves_find(const struct reassign_dir_moves *m, const char *topic,
+                            int32_t partition, int32_t broker)
+{
+    struct reassign_dir_move key = {.topic = topic, .partition = partition, .broker = broker};
+    struct reassign_dir_move *found =
+        m->n ? bsearch(&key, m->v, (size_t)m->n, sizeof *m->v, by_replica) : NULL;
+    while (found && found > m->v && by_replica(found - 1, &key) == 0)
+        found--;
+    return found ? (int)(found - m->v) : m->n;
+}
+
 /* ---- between brokers ---- */
 
 static struct id_list ids_without(const int32_t *v, int n, const int32_t *without, int without_n,
@@ -50,13 +61,40 @@ static struct id_list ids_without(const int32_t *v, int n, const int32_t *withou
     return out;
 }
 
+static int by_partition(const void *a, const void *b)
+{
+    const struct reassign_move *x = a, *y = b;
+    int order = strcmp(x->topic, y->topic);
+    return order ? order : (x->partition > y->partition) - (x->partition < y->partition);
+}
+
+static void sort_moves(struct reassign_moves *m)
+{
+    if (m->n)
+        qsort(m->v, (size_t)m->n, sizeof *m->v, by_partition);
+}
+
+/* The first that is not before it, or the end. */
+static int find_place(const struct reassign_moves *m, const char *topic, int32_t partition)
+{
+    struct reassign_move key = {.topic = topic, .partition = partition};
+    int low = 0, high = m->n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (by_partition(&m->v[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct reassign_move *find_move(const struct reassign_moves *m, const char *topic,
                                        int32_t partition)
 {
-    for (int i = 0; i < m->n; i++)
-        if (m->v[i].partition == partition && strcmp(m->v[i].topic, topic) == 0)
-            return &m->v[i];
-    return NULL;
+    int at = find_place(m, topic, partition);
+    bool is = at < m->n && m->v[at].partition == partition && !strcmp(m->v[at].topic, topic);
+    return is ? &m->v[at] : NULL;
 }
 
 struct reassign_moves reassign_moves_of(const kafka_moving_partitions_t *moving,
@@ -72,6 +110,7 @@ struct reassign_moves reassign_moves_of(const kafka_moving_partitions_t *moving,
             ids_without(p->replicas, (int)p->replicas_n, p->adding, (int)p->adding_n, a),
             ids_without(p->adding, (int)p->adding_n, NULL, 0, a)};
     }
+    sort_moves(&m);
     int before = m.n;
     for (int i = 0; m.v && i < plan->n; i++) {
         const struct reassign_part *p = &plan->v[i];
@@ -86,6 +125,7 @@ struct reassign_moves reassign_moves_of(const kafka_moving_partitions_t *moving,
         }
         move->to = ids_without(p->replicas.v, p->replicas.n, move->from.v, move->from.n, a);
     }
+    sort_moves(&m);
     return m;
 }
 
@@ -111,14 +151,13 @@ char *reassign_throttled(const struct reassign_moves *m, const char *topic, bool
                          struct arena *a)
 {
     size_t n = 0;
-    for (int i = 0; i < m->n; i++)
-        n += (size_t)(leaders ? m->v[i].from.n : m->v[i].to.n);
+    int begin = find_place(m, topic, INT32_MIN), end = begin;
+    for (; end < m->n && strcmp(m->v[end].topic, topic) == 0; end++)
+        n += (size_t)(leaders ? m->v[end].from.n : m->v[end].to.n);
     const char **pairs = arena_array(a, const char *, n + 1);
     n = 0;
-    for (int i = 0; pairs && i < m->n; i++) {
+    for (int i = begin; pairs && i < end; i++) {
         struct id_list ids = leaders ? m->v[i].from : m->v[i].to;
-        if (strcmp(m->v[i].topic, topic) != 0)
-            continue;
         for (int k = 0; k < ids.n; k++)
             if (!(pairs[n++] = arena_printf(a, "%d:%d", m->v[i].partition, ids.v[k])))
                 return NULL;

@@ -185,6 +185,25 @@ const char *reassign_plan_parse(const json_t *document, struct arena *a, struct 
     return wrong;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* One that is named more than once, or NULL. (Also without memory: then nothing goes on anyhow.) */
+static const char *named_twice(const char *const *topics, size_t n, struct arena *a)
+{
+    const char **sorted = arena_array(a, const char *, n);
+    if (!sorted || n == 0)
+        return NULL;
+    memcpy(sorted, topics, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_text);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i], sorted[i - 1]) == 0)
+            return sorted[i];
+    return NULL;
+}
+
 const char *reassign_topics_parse(const json_t *document, struct arena *a, const char ***topics,
                                   size_t *n)
 {
@@ -198,17 +217,15 @@ const char *reassign_topics_parse(const json_t *document, struct arena *a, const
     *topics = arena_array(a, const char *, json_array_size(list) + 1);
     if (!*topics)
         return no_memory;
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < json_array_size(list); i++, ++*n) {
         wrong = read_text(json_array_get(list, i), "topic", a, &(*topics)[*n]);
         if (wrong)
             return wrong;
-        for (size_t k = 0; k < *n; k++)
-            if (strcmp((*topics)[k], (*topics)[*n]) == 0)
-                return arena_printf(
-                    a, "List of topics to reassign contains duplicate entries: [%s]", (*topics)[k]);
-        ++*n;
     }
-    return NULL;
+    const char *twice = named_twice(*topics, *n, a);
+    return twice ? arena_printf(a, "List of topics to reassign contains duplicate entries: [%s]",
+                                twice)
+                 : NULL;
 }
 
 const char *reassign_brokers_parse(const char *text, struct arena *a, struct id_list *out)

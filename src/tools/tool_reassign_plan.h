@@ -57,6 +57,9 @@ struct reassign_dir_moves {
     int n;
 };
 struct reassign_dir_moves reassign_plan_dirs(const struct reassign_plan *p, struct arena *a);
+/* The first of that replica, or m->n. */
+int reassign_dir_moves_find(const struct reassign_dir_moves *m, const char *topic,
+                            int32_t partition, int32_t broker);
 
 /* ---- what moves from where to where, to throttle it ---- */
 
@@ -66,7 +69,7 @@ struct reassign_move {
     struct id_list from, to;
 };
 struct reassign_moves {
-    struct reassign_move *v;
+    struct reassign_move *v; /* in order of topic and partition */
     int n;
 };
 /* Of those that move already and those of the plan. current: the plan's partitions as they are.

@@ -1,50 +1,56 @@
 /* tool_reassign_verify.c - kafka-reassign-partitions --verify and --list: how far moves are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/errors.h"
 #include "tools/tool_reassign.h"
 
-static int by_name(const kafka_moving_partition_t *x, const struct reassign_part *p)
+static int by_name(const void *key, const void *element)
 {
-    int order = strcmp(x->topic, p->topic);
-    return order ? order : (x->partition > p->partition) - (x->partition < p->partition);
+    const struct reassign_part *p = key;
+    const kafka_moving_partition_t *x = element;
+    int order = strcmp(p->topic, x->topic);
+    return order ? order : (p->partition > x->partition) - (p->partition < x->partition);
 }
 
 static bool is_moving(const kafka_moving_partitions_t *moving, const struct reassign_part *p)
 {
-    for (size_t i = 0; i < moving->n; i++)
-        if (by_name(&moving->v[i], p) == 0)
-            return true;
-    return false;
+    return moving->n && bsearch(p, moving->v, moving->n, sizeof *moving->v, by_name);
 }
 
-/* None: a topic or partition that is not there. */
-static struct id_list replicas_now(struct reassign *r, const kafka_cluster_info_t *info,
-                                   const struct reassign_part *p)
+/* Where partitions are; their lists are info's. Topics that are not there have none. */
+static struct reassign_plan replicas_now(struct reassign *r, const kafka_cluster_info_t *info)
 {
+    size_t n = 0;
+    for (size_t t = 0; t < info->topics_n; t++)
+        n += info->topics[t].partitions_n;
+    struct reassign_plan now = {reassign_need(arena_array(&r->mem, struct reassign_part, n)), 0};
     for (size_t t = 0; t < info->topics_n; t++) {
         const kafka_topic_info_t *topic = &info->topics[t];
-        if (strcmp(topic->name, p->topic) != 0)
-            continue;
         if (topic->err != KAFKA_OK && topic->err != KERR_UNKNOWN_TOPIC_OR_PARTITION)
             reassign_fail_of(r, topic->err, kafka_err_text(topic->err));
-        for (size_t i = 0; i < topic->partitions_n; i++)
-            if (topic->partitions[i].partition == p->partition)
-                return (struct id_list){(int32_t *)topic->partitions[i].replicas,
-                                        (int)topic->partitions[i].replicas_n};
+        for (size_t i = 0; i < topic->partitions_n; i++) {
+            const kafka_partition_info_t *p = &topic->partitions[i];
+            now.v[now.n++] =
+                (struct reassign_part){.topic = topic->name,
+                                       .partition = p->partition,
+                                       .replicas = {(int32_t *)p->replicas, (int)p->replicas_n}};
+        }
     }
-    return (struct id_list){NULL, 0};
+    reassign_plan_sort(&now);
+    return now;
 }
 
 static void print_part(struct reassign *r, const struct reassign_part *p,
-                       const kafka_moving_partitions_t *moving, const kafka_cluster_info_t *info)
+                       const kafka_moving_partitions_t *moving, const struct reassign_plan *all)
 {
     if (is_moving(moving, p)) {
         printf("Reassignment of partition %s-%d is still in progress.\n", p->topic, p->partition);
         return;
     }
-    struct id_list now = replicas_now(r, info, p);
+    const struct reassign_part *found = reassign_plan_find(all, p->topic, p->partition);
+    struct id_list now = found ? found->replicas : (struct id_list){NULL, 0};
     if (id_list_eq(now, p->replicas))
         printf("Reassignment of partition %s-%d is completed.\n", p->topic, p->partition);
     else
@@ -109,8 +115,9 @@ void reassign_verify(struct reassign *r)
     const char **topics = reassign_need(reassign_plan_topics(&plan, &r->mem, &n));
     kafka_cluster_info_t *info = reassign_describe(r, topics, n);
     puts("Status of partition reassignment:");
+    struct reassign_plan now = replicas_now(r, info);
     for (int i = 0; i < plan.n; i++)
-        print_part(r, &plan.v[i], moving, info);
+        print_part(r, &plan.v[i], moving, &now);
     bool open = moving->n > 0;
     kafka_cluster_info_free(info);
     kafka_moving_partitions_free(moving);

@@ -108,6 +108,14 @@ class Cluster:
             raise AssertionError("%s: %s" % (e, found.get("s")))
         return found["s"]
 
+    def wait_known(self, topic, partitions, brokers=None):
+        """The brokers (all that run) know leaders of all partitions: what is in ZooKeeper they hear a moment later."""
+        def known(i):
+            found = self.metadata(i, [topic])["topics"][0]["partitions"]
+            return len(found) == partitions and all(p["leader_id"] >= 0 for p in found)
+        for i in brokers or self.running():
+            until("broker %d knows %s" % (i, topic), lambda i=i: known(i))
+
     def wait_isr(self, topic, partitions, size, deadline=DEADLINE):
         for p in range(partitions):
             self.wait_state(topic, p, lambda s: len(s["isr"]) == size and s["leader"] in self.running(), deadline)

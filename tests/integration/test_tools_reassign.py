@@ -58,6 +58,7 @@ class Reassign(unittest.TestCase):
         t = "t%d" % self.topics
         self.cluster.create_topic(t, assignment=assignment)
         self.cluster.wait_isr(t, len(assignment), len(assignment[0]))
+        self.cluster.wait_known(t, len(assignment))
         for p in range(len(assignment) if kb else 0):
             with self.cluster.conn(self.cluster.leader(t, p)) as k:
                 for i in range(kb):

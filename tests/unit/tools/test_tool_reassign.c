@@ -182,9 +182,46 @@ static void sources_and_destinations_are_throttled(void **state)
     assert_string_equal(reassign_format_ids(reassign_moves_brokers(&m, &mem), &mem), "1,2,3,4,5");
 }
 
+/* A hundred thousand partitions, half of them moving already: what looks each up among all others
+ * would not end within the test's time. */
+static void large_plans_take_no_time(void **state)
+{
+    enum { TOPICS = 50000, PARTITIONS = 2 };
+    static const int32_t replicas[] = {1, 2, 3}, adding[] = {3}, removing[] = {1};
+    static int32_t from[] = {1, 2}, to[] = {2, 3};
+    static char *dirs[] = {"/a", "/b"};
+    int n = TOPICS * PARTITIONS;
+    kafka_moving_partition_t *moving = arena_array(&mem, kafka_moving_partition_t, TOPICS);
+    struct reassign_plan plan = {arena_array(&mem, struct reassign_part, (size_t)n), n};
+    struct reassign_plan now = {arena_array(&mem, struct reassign_part, (size_t)n), n};
+    assert_true(moving && plan.v && now.v);
+    for (int i = 0; i < n; i++) {
+        const char *topic = arena_printf(&mem, "topic-%06d", i / PARTITIONS);
+        plan.v[i] = (struct reassign_part){topic, i % PARTITIONS, {to, 2}, (void *)dirs};
+        now.v[i] = (struct reassign_part){topic, i % PARTITIONS, {from, 2}, NULL};
+        if (i % PARTITIONS == 0)
+            moving[i / PARTITIONS] =
+                (kafka_moving_partition_t){topic, 0, replicas, adding, removing, 3, 1, 1};
+    }
+    const kafka_moving_partitions_t on_their_way = {moving, TOPICS};
+    struct reassign_moves m = reassign_moves_of(&on_their_way, &plan, &now, &mem);
+    struct reassign_dir_moves d = reassign_plan_dirs(&plan, &mem);
+    assert_int_equal(m.n, n);
+    assert_int_equal(d.n, 2 * n);
+    for (int i = 0; i < n; i += PARTITIONS) {
+        const char *topic = plan.v[i].topic;
+        assert_string_equal(reassign_throttled(&m, topic, true, &mem), "0:1,0:2,1:1,1:2");
+        assert_string_equal(reassign_throttled(&m, topic, false, &mem), "0:3,1:3");
+        int at = reassign_dir_moves_find(&d, topic, 1, 3);
+        assert_string_equal(d.v[at].topic, topic);
+        assert_string_equal(d.v[at].dir, "/b");
+        assert_int_equal(reassign_dir_moves_find(&d, topic, 1, 4), d.n);
+    }
+}
+
 #define WITH_MEM(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 UNIT_MAIN(WITH_MEM(plans_are_read_in_order_and_written),
           WITH_MEM(log_dirs_are_those_that_are_named), WITH_MEM(what_is_wrong_with_a_file_is_said),
           WITH_MEM(what_may_not_be_executed), WITH_MEM(lists_of_topics_and_brokers),
-          WITH_MEM(sources_and_destinations_are_throttled))
+          WITH_MEM(sources_and_destinations_are_throttled), WITH_MEM(large_plans_take_no_time))
