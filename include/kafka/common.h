@@ -48,6 +48,7 @@ enum {
     KAFKA_ERR_COMMIT_FAILED =
         -213, /* no member of the group any more: others have the partitions */
     KAFKA_ERR_LOG_TRUNCATION = -214, /* the position lies behind where a new leader's log ends */
+    KAFKA_ERR_TXN_ABORTED = -215,    /* the record's transaction was aborted before it was sent */
 };
 /* "TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"; a sentence for people; may the same call succeed
  * later? Static. */
@@ -106,6 +107,14 @@ typedef struct {
     size_t n;
 } kafka_partition_list_t;
 KAFKA_API void kafka_partition_list_free(kafka_partition_list_t *list); /* NULL is fine */
+
+/* Who commits offsets within a transaction: a group, and the member of it whose offsets they are.
+ * So the group's coordinator can refuse a member that has been put out meanwhile. From
+ * kafka_consumer_group_metadata, or made here for a group without members (then nobody is fenced).
+ * Both return owned, NULL without memory. */
+typedef struct kafka_group_metadata kafka_group_metadata_t;
+KAFKA_API kafka_group_metadata_t *kafka_group_metadata_new(const char *group_id);
+KAFKA_API void kafka_group_metadata_free(kafka_group_metadata_t *g); /* NULL is fine */
 
 typedef struct {
     const char *key;   /* NUL-ended, never NULL */

@@ -92,6 +92,10 @@ KAFKA_API kafka_err_t kafka_consumer_subscription(kafka_consumer_t *c,
 /* The member's id ("" when it has none) and generation (-1). Borrowed until the next call. */
 KAFKA_API const char *kafka_consumer_member_id(kafka_consumer_t *c);
 KAFKA_API int32_t kafka_consumer_generation(kafka_consumer_t *c);
+/* The group and what this member is in it now, for kafka_producer_send_offsets_to_transaction: take
+ * it after the poll whose records the offsets are of. Returns owned (kafka_group_metadata_free);
+ * NULL without group.id or memory. */
+KAFKA_API kafka_group_metadata_t *kafka_consumer_group_metadata(kafka_consumer_t *c);
 /* Leave and join again at the next poll: something that a custom assignor looks at has changed. */
 KAFKA_API kafka_err_t kafka_consumer_enforce_rebalance(kafka_consumer_t *c);
 

@@ -64,9 +64,56 @@ KAFKA_API kafka_err_t kafka_producer_flush(kafka_producer_t *p, int64_t timeout_
 /* Number of partitions of a topic (waits for metadata at most max.block.ms). */
 KAFKA_API kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const char *topic,
                                                      int32_t *count);
-/* Flushes for at most timeout_ms, fails what is left with KAFKA_ERR_CLOSED, ends the thread, frees.
- * NULL is fine. Not from a callback; no other call may be in progress or follow. */
+/* Flushes for at most timeout_ms, aborts a transaction that nobody commits, fails what is left with
+ * KAFKA_ERR_CLOSED, ends the thread, frees. NULL is fine. Not from a callback; no other call may be
+ * in progress or follow. */
 KAFKA_API void kafka_producer_close(kafka_producer_t *p, int64_t timeout_ms);
+
+/* ---- transactions: with transactional.id ----
+ *
+ * What is sent, and the offsets given, between begin and commit become visible to read_committed
+ * consumers all together, or never.
+ *
+ *   kafka_producer_init_transactions(p, -1);                    once
+ *   for (;;) {
+ *       kafka_producer_begin_transaction(p);
+ *       kafka_producer_send(p, ...);                            only inside a transaction
+ *       kafka_producer_send_offsets_to_transaction(p, offsets, n, group, -1);
+ *       if (kafka_producer_commit_transaction(p, -1) != KAFKA_OK &&
+ *           kafka_producer_transaction_status(p) == KAFKA_TXN_MUST_ABORT)
+ *           kafka_producer_abort_transaction(p, -1);            then the same work again
+ *   }
+ *
+ * TIMES    timeout_ms -1 is max.block.ms. KAFKA_ERR_TIMED_OUT: the work goes on. Call the same
+ *          function again to learn its outcome; others but send_offsets and begin refuse until
+ * then. ERRORS   Errors that heal are tried again within the time. After any other,
+ *          kafka_producer_transaction_status says what may be done. KAFKA_ERR_STATE: not allowed
+ * now (no transaction is open, or init is missing): nothing has changed. THREADS  any; the calls
+ * but begin block, and refuse on the producer's own thread (in a callback) with KAFKA_ERR_STATE. */
+
+/* Before anything else, once: finishes or aborts what an earlier producer of this transactional.id
+ * left open, and shuts that one out (its calls fail with PRODUCER_FENCED). Without permission it
+ * fails, and may be called again. @blocks */
+KAFKA_API kafka_err_t kafka_producer_init_transactions(kafka_producer_t *p, int64_t timeout_ms);
+KAFKA_API kafka_err_t kafka_producer_begin_transaction(kafka_producer_t *p);
+/* These offsets (of the next records to read) are committed for the group when the transaction is.
+ * The consumer must not commit itself (enable.auto.commit=false). Copies all. @blocks */
+KAFKA_API kafka_err_t kafka_producer_send_offsets_to_transaction(
+    kafka_producer_t *p, const kafka_offset_t *offsets, size_t n,
+    const kafka_group_metadata_t *group, int64_t timeout_ms);
+/* Sends what is gathered, waits for all outcomes, and commits. On an error of a record, too,
+ * nothing is committed, and abort is due. @blocks */
+KAFKA_API kafka_err_t kafka_producer_commit_transaction(kafka_producer_t *p, int64_t timeout_ms);
+/* What was not sent yet fails with KAFKA_ERR_TXN_ABORTED; what was is left out by read_committed
+ * consumers. @blocks */
+KAFKA_API kafka_err_t kafka_producer_abort_transaction(kafka_producer_t *p, int64_t timeout_ms);
+
+typedef enum {
+    KAFKA_TXN_FINE,       /* no error: go on, or (after a timeout) make the same call again */
+    KAFKA_TXN_MUST_ABORT, /* kafka_producer_abort_transaction; then a new transaction may begin */
+    KAFKA_TXN_FATAL,      /* fenced, or refused for good: only kafka_producer_close is left */
+} kafka_txn_status_t;
+KAFKA_API kafka_txn_status_t kafka_producer_transaction_status(kafka_producer_t *p);
 
 /* ---- of one's own; set before kafka_producer_new, which copies them ---- */
 

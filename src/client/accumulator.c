@@ -26,6 +26,8 @@ static struct pqueue *pqueue_new(kafka_producer_t *p, struct ptopic *t, int32_t 
     list_init(&q->written);
     list_init(&q->given_up);
     list_init(&q->link);
+    list_init(&q->txn_link);
+    q->last_offset = -1;
     cluster_leader(p->cluster, t->name, partition, &leader);
     q->leader = producer_leader(p, leader.leader);
     if (!q->leader) {

@@ -20,7 +20,6 @@ enum conf_use {
     JAVA,     /* nothing: it is about Java's classes or JMX */
     NONE,     /* nothing: brokers with ZooKeeper have no use for it */
     HOOK,     /* nothing: Java classes that have an equal in C, which is named */
-    TXN,      /* nothing yet: transactions */
     SECURITY, /* nothing yet: TLS and SASL */
 };
 

@@ -32,6 +32,8 @@ static const struct {
      "The consumer is no member of its group any more, so its offsets were not committed.", 0},
     {KAFKA_ERR_LOG_TRUNCATION, "LOG_TRUNCATION",
      "The log was cut below the position: records that were read are gone.", 0},
+    {KAFKA_ERR_TXN_ABORTED, "TXN_ABORTED",
+     "The record's transaction was aborted before it was sent.", 0},
     /* before it is turned back, in lines about a request that failed */
     {ADMIN_UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", "The topic or partition does not exist.",
      0},

@@ -7,6 +7,7 @@
 #include "client/cluster_private.h"
 #include "client/consumer_private.h"
 #include "client/group.h"
+#include "client/group_metadata.h"
 #include "client/lists.h"
 
 static int cmp_names(const void *a, const void *b)
@@ -234,6 +235,20 @@ int32_t kafka_consumer_generation(kafka_consumer_t *c)
     int32_t generation = c->group ? c->group->generation : -1;
     pthread_mutex_unlock(&c->lock);
     return generation;
+}
+
+kafka_group_metadata_t *kafka_consumer_group_metadata(kafka_consumer_t *c)
+{
+    if (!c->group)
+        return NULL;
+    pthread_mutex_lock(&c->lock);
+    const struct group *g = c->group;
+    bool subscribed = consumer_is_subscribed(c);
+    kafka_group_metadata_t *m =
+        group_metadata_make(g->id, subscribed ? g->generation : -1, subscribed ? g->member_id : "",
+                            subscribed ? g->instance_id : NULL);
+    pthread_mutex_unlock(&c->lock);
+    return m;
 }
 
 const char *kafka_consumer_member_id(kafka_consumer_t *c)

@@ -1,6 +1,5 @@
 /* idempotence.c - the producer's id, and the sequence numbers under it. See producer_private.h. */
-#include "client/producer_private.h"
-
+#include "client/txn.h"
 #include "protocol/errors.h"
 #include "protocol/msg/init_producer_id.h"
 
@@ -78,7 +77,7 @@ bool idempotence_ready(kafka_producer_t *p, int64_t *wait_ms)
     pthread_mutex_lock(&p->lock);
     enum idempotence state = p->idempotence;
     pthread_mutex_unlock(&p->lock);
-    if (state == IDEMPOTENCE_NEEDS_ID)
+    if (state == IDEMPOTENCE_NEEDS_ID && !p->txn)
         ask(p, wait_ms);
     return state == IDEMPOTENCE_OFF || state == IDEMPOTENCE_READY;
 }
@@ -117,8 +116,18 @@ void idempotence_done(struct pbatch *b)
 
 void idempotence_lost(kafka_producer_t *p, struct pqueue *q)
 {
-    if (p->idempotence != IDEMPOTENCE_OFF)
+    if (p->txn)
+        txn_lost_count(p->txn);
+    else if (p->idempotence != IDEMPOTENCE_OFF)
         q->lost_count = true;
+}
+
+void idempotence_take_back(struct pbatch *b)
+{
+    struct pqueue *q = b->queue;
+    uint32_t ahead = ((uint32_t)q->next_sequence - (uint32_t)b->sequence) & INT32_MAX;
+    if (ahead <= INT32_MAX / 2) /* else an older one was taken back already */
+        q->next_sequence = b->sequence;
 }
 
 void idempotence_restart(kafka_producer_t *p, struct pqueue *q)
@@ -127,6 +136,10 @@ void idempotence_restart(kafka_producer_t *p, struct pqueue *q)
     list_each (it, &q->waiting)
         list_entry(it, struct pbatch, link)->has_sequence = false;
     q->numbered = 0;
+    if (p->txn) { /* what the partition had of it is gone: it counts from 0 again */
+        begin_count(p, q);
+        return;
+    }
     /* Another queue may have moved the epoch on already; else this one does. At its end a new id
      * begins at 0 again: until it is there nothing is numbered. */
     if (q->producer_id != p->producer_id || q->producer_epoch != p->producer_epoch)

@@ -1,7 +1,7 @@
 /* outcome.c - what becomes of batches: done, sent again, or failed. */
 #include <stdio.h>
 
-#include "client/producer_private.h"
+#include "client/txn.h"
 #include "protocol/errors.h"
 #include "protocol/msg/produce.h"
 
@@ -171,6 +171,22 @@ static void complete_overdue(kafka_producer_t *p, struct pbatch *b)
     outcome_complete(p, b, KAFKA_ERR_TIMED_OUT, text, -1, -1, NULL);
 }
 
+/* Nobody knows whether the broker took the batch. */
+static bool is_unclear(kafka_err_t err)
+{
+    return err == KAFKA_ERR_TRANSPORT || err == KAFKA_ERR_TIMED_OUT ||
+           err == KAFKA_ERR_BAD_RESPONSE;
+}
+
+/* What a batch's failure means for the count, and for its transaction. Lock held. */
+static void count_failure(kafka_producer_t *p, struct pbatch *b, kafka_err_t err)
+{
+    if (p->txn)
+        txn_batch_failed(p->txn, b, err, is_unclear(err) || kafka_err_is_retriable(err));
+    else if (b->has_sequence)
+        idempotence_lost(p, b->queue);
+}
+
 /* The oldest batches come first; those in flight have their request's own limit. */
 void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
 {
@@ -185,6 +201,8 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
         }
         if (b->in_flight || b->written)
             continue;
+        if (p->txn)
+            txn_batch_failed(p->txn, b, KAFKA_ERR_TIMED_OUT, true);
         give_up(p, b, &overdue);
     }
     pthread_mutex_unlock(&p->lock);
@@ -192,13 +210,13 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
         complete_overdue(p, list_entry(list_pop(&overdue), struct pbatch, end_link));
 }
 
-void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
+static void fail_waiting(kafka_producer_t *p, kafka_err_t err, bool all)
 {
     struct list left = LIST_INIT(left);
     pthread_mutex_lock(&p->lock);
     list_each (it, &p->incomplete) {
         struct pbatch *b = list_entry(it, struct pbatch, all_link);
-        if (b->in_flight || b->written)
+        if (b->in_flight || b->written || !(all || txn_gives_up(p->txn, b)))
             continue;
         give_up(p, b, &left);
     }
@@ -206,6 +224,16 @@ void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
     while (!list_empty(&left))
         outcome_complete(p, list_entry(list_pop(&left), struct pbatch, end_link), err, NULL, -1, -1,
                          NULL);
+}
+
+void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
+{
+    fail_waiting(p, err, true);
+}
+
+void outcome_fail_lost(kafka_producer_t *p, kafka_err_t err)
+{
+    fail_waiting(p, err, false);
 }
 
 /* ---- answers ---- */
@@ -219,13 +247,6 @@ static bool leader_is_stale(kafka_err_t err)
            err == KERR_REPLICA_NOT_AVAILABLE || err == KERR_LISTENER_NOT_FOUND ||
            err == KERR_NETWORK_EXCEPTION || err == KAFKA_ERR_TRANSPORT ||
            err == KAFKA_ERR_TIMED_OUT;
-}
-
-/* Nobody knows whether the broker took the batch. */
-static bool is_unclear(kafka_err_t err)
-{
-    return err == KAFKA_ERR_TRANSPORT || err == KAFKA_ERR_TIMED_OUT ||
-           err == KAFKA_ERR_BAD_RESPONSE;
 }
 
 /* With idempotence: the broker's count is another than ours. */
@@ -246,16 +267,43 @@ static void send_again(kafka_producer_t *p, struct pbatch *b, kafka_err_t err)
                          cluster_backoff_ms(p->cluster, b->attempts++);
         /* A batch ahead of it that has not been written explains the error, and heals it. */
         bool first = q->waiting.next == &b->link && list_empty(&q->in_flight);
-        if (is_count_error(err) && first)
+        if (is_count_error(err) && first && !p->txn) /* else see count_heals */
             idempotence_lost(p, q);
     }
     queue_place(p, q);
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool worth_sending_again(kafka_producer_t *p, const struct pbatch *b, kafka_err_t err)
+/* In a transaction no record may have been lost: a count error heals when an older batch has no
+ * outcome yet, or when the broker has forgotten the count together with all records: then it begins
+ * anew. Lock held. */
+static bool count_heals(const struct pbatch *b, kafka_err_t err,
+                        const struct produce_response_partition_response *r)
 {
-    if (p->stopped)
+    struct pqueue *q = b->queue;
+    if (has_older(&q->waiting, b) || has_older(&q->in_flight, b))
+        return true;
+    if (err != KERR_UNKNOWN_PRODUCER_ID || !r)
+        return false;
+    if (r->log_start_offset < 0)
+        return true; /* not told: the next answer may */
+    q->lost_count = q->last_offset < r->log_start_offset;
+    return q->lost_count;
+}
+
+static bool txn_allows(kafka_producer_t *p, const struct pbatch *b, kafka_err_t err,
+                       const struct produce_response_partition_response *r)
+{
+    pthread_mutex_lock(&p->lock);
+    bool may = !txn_gives_up(p->txn, b) && (!is_count_error(err) || count_heals(b, err, r));
+    pthread_mutex_unlock(&p->lock);
+    return may;
+}
+
+static bool worth_sending_again(kafka_producer_t *p, const struct pbatch *b, kafka_err_t err,
+                                const struct produce_response_partition_response *r)
+{
+    if (p->stopped || (p->txn && !txn_allows(p, b, err, r)))
         return false;
     if (err == KERR_MESSAGE_TOO_LARGE)
         return b->thunks_n > 1 && b->bytes.len > 0;
@@ -273,8 +321,7 @@ static void fail(kafka_producer_t *p, struct pbatch *b, kafka_err_t err,
     if (has_words)
         snprintf(said, sizeof said, "%.*s", STR_ARG(r->error_message));
     pthread_mutex_lock(&p->lock);
-    if (b->has_sequence)
-        idempotence_lost(p, b->queue);
+    count_failure(p, b, err);
     pthread_mutex_unlock(&p->lock);
     outcome_complete(p, b, p->stopped ? KAFKA_ERR_CLOSED : err, has_words ? said : NULL, -1, -1, r);
 }
@@ -283,8 +330,7 @@ static void fail(kafka_producer_t *p, struct pbatch *b, kafka_err_t err,
 static void fail_overdue(kafka_producer_t *p, struct pbatch *b)
 {
     pthread_mutex_lock(&p->lock);
-    if (b->has_sequence)
-        idempotence_lost(p, b->queue);
+    count_failure(p, b, KAFKA_ERR_TIMED_OUT);
     pthread_mutex_unlock(&p->lock);
     complete_overdue(p, b);
 }
@@ -311,12 +357,14 @@ void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
         err = r ? r->error_code : KAFKA_ERR_BAD_RESPONSE;
     if (leader_is_stale(err)) /* whether this batch is sent again or not: the next one will be */
         cluster_refresh(p->cluster);
+    if (err == KAFKA_OK && r && r->base_offset >= 0)
+        b->queue->last_offset = r->base_offset + b->thunks_n - 1; /* this thread's alone */
     if (err == KAFKA_OK)
         outcome_complete(p, b, err, NULL, r ? r->base_offset : -1, r ? r->log_append_time_ms : -1,
                          NULL);
     else if (err == KERR_DUPLICATE_SEQUENCE_NUMBER) /* written before, where is not said */
         outcome_complete(p, b, KAFKA_OK, NULL, -1, -1, NULL);
-    else if (worth_sending_again(p, b, err))
+    else if (worth_sending_again(p, b, err, r))
         send_again(p, b, err);
     else if (is_unclear(err) && expired(p, b, executor_now_ms(cluster_executor(p->cluster))) &&
              !p->stopped)

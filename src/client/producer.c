@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/cluster_private.h"
-#include "client/producer_private.h"
+#include "client/txn.h"
 #include "protocol/errors.h"
 
 static int64_t conf_int(const kafka_producer_t *p, const char *key)
@@ -40,6 +40,11 @@ static bool read_idempotence(kafka_producer_t *p, char *err, size_t err_n)
                              : NULL;
     bool wanted = client_conf_bool(p->conf, SCOPE_PRODUCER, "enable.idempotence");
     p->idempotence = wanted && !broken ? IDEMPOTENCE_NEEDS_ID : IDEMPOTENCE_OFF;
+    if (p->batch_options.transactional && p->idempotence == IDEMPOTENCE_OFF) {
+        snprintf(err, err_n, "transactional.id needs %s",
+                 wanted ? broken : "enable.idempotence=true");
+        return false;
+    }
     if (!wanted || !broken || !client_conf_is_set(p->conf, "enable.idempotence"))
         return true;
     snprintf(err, err_n, "enable.idempotence=true needs %s", broken);
@@ -89,11 +94,8 @@ static bool read_settings(kafka_producer_t *p, char *err, size_t err_n)
                  partitioner);
         return false;
     }
-    if (client_conf_is_set(p->conf, "transactional.id")) {
-        snprintf(err, err_n, "transactional.id: this producer has no transactions");
-        return false;
-    }
     p->batch_options = BATCH_OPTIONS_DEFAULT;
+    p->batch_options.transactional = client_conf_is_set(p->conf, "transactional.id");
     codec_parse(str_of(conf_string(p, "compression.type")), &p->batch_options.codec);
     p->batch_options.level = compression_level(p, p->batch_options.codec);
     return read_idempotence(p, err, err_n) && read_timeouts(p, err, err_n);
@@ -101,6 +103,7 @@ static bool read_settings(kafka_producer_t *p, char *err, size_t err_n)
 
 static void producer_free(kafka_producer_t *p)
 {
+    txn_free(p->txn);
     for (struct hnode *n = hmap_first(&p->topics), *next; n; n = next) {
         next = hmap_next(&p->topics, n);
         struct ptopic *t = container_of(n, struct ptopic, hnode);
@@ -119,6 +122,27 @@ static void producer_free(kafka_producer_t *p)
     free(p);
 }
 
+static bool start(kafka_producer_t *p, char *err, size_t err_n)
+{
+    const char *id = conf_string(p, "client.id"), *txn_id = conf_string(p, "transactional.id");
+    char made_id[300];
+    if (txn_id)
+        snprintf(made_id, sizeof made_id, "producer-%s", txn_id);
+    else
+        snprintf(made_id, sizeof made_id, "producer-%d", (int)getpid());
+    if (txn_id && !(p->txn = txn_new(p, txn_id, (int32_t)conf_int(p, "transaction.timeout.ms")))) {
+        snprintf(err, err_n, "out of memory");
+        return false;
+    }
+    p->cluster = cluster_start(p->conf, SCOPE_PRODUCER, id && *id ? id : made_id, err, err_n);
+    if (!p->cluster)
+        return false;
+    if (p->txn)
+        txn_start(p->txn);
+    sender_init(p);
+    return true;
+}
+
 kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t err_n)
 {
     kafka_producer_t *p = calloc(1, sizeof *p);
@@ -133,20 +157,15 @@ kafka_producer_t *kafka_producer_new(const kafka_conf_t *conf, char *err, size_t
     p->producer_id = -1;
     p->random = (unsigned)clock_mono_ns(clock_real());
     p->conf = client_conf_copy(conf);
-    char made_id[64];
-    snprintf(made_id, sizeof made_id, "producer-%d", (int)getpid());
     if (!p->conf || client_conf_check(p->conf, SCOPE_PRODUCER, err, err_n) != KAFKA_OK ||
         !read_settings(p, err, err_n)) {
         producer_free(p);
         return NULL;
     }
-    const char *id = conf_string(p, "client.id");
-    p->cluster = cluster_start(p->conf, SCOPE_PRODUCER, id && *id ? id : made_id, err, err_n);
-    if (!p->cluster) {
+    if (!start(p, err, err_n)) {
         producer_free(p);
         return NULL;
     }
-    sender_init(p);
     return p;
 }
 
@@ -154,10 +173,10 @@ static kafka_err_t check_open(const kafka_producer_t *p)
 {
     if (p->closing)
         return client_fail(KAFKA_ERR_CLOSED, "the producer is being closed");
-    return p->fatal == KAFKA_OK
-               ? KAFKA_OK
-               : client_fail(p->fatal, "the producer cannot go on: %s (%s): make a new one",
-                             kafka_err_text(p->fatal), kafka_err_name(p->fatal));
+    if (p->fatal != KAFKA_OK)
+        return client_fail(p->fatal, "the producer cannot go on: %s (%s): make a new one",
+                           kafka_err_text(p->fatal), kafka_err_name(p->fatal));
+    return p->txn ? txn_check_send(p->txn) : KAFKA_OK;
 }
 
 /* Waits for room in buffer.memory; not on the background thread, which alone could make some. Lock
@@ -239,6 +258,8 @@ static kafka_err_t append(kafka_producer_t *p, struct ptopic *t, const kafka_rec
         accumulator_append(p, t->queues[partition], r, size, timestamp, thunk, &wake, &full);
     if (err != KAFKA_OK)
         return err;
+    if (p->txn)
+        txn_add_partition(p->txn, t->queues[partition]);
     if (chosen && (!r->key || p->ignore_keys))
         partitioner_appended(p, t, partition, size, full);
     if (wake)
@@ -391,16 +412,22 @@ kafka_err_t kafka_producer_partition_count(kafka_producer_t *p, const char *topi
 
 static void close_sender(void *arg)
 {
-    sender_stop(arg);
-    outcome_fail_all(arg, KAFKA_ERR_CLOSED);
+    kafka_producer_t *p = arg;
+    sender_stop(p);
+    outcome_fail_all(p, KAFKA_ERR_CLOSED);
+    if (p->txn)
+        txn_stop(p->txn);
 }
 
 void kafka_producer_close(kafka_producer_t *p, int64_t timeout_ms)
 {
     if (!p)
         return;
+    int64_t deadline = client_deadline(timeout_ms < 0 ? p->delivery_timeout_ms : timeout_ms);
     if (timeout_ms != 0)
         kafka_producer_flush(p, timeout_ms);
+    if (timeout_ms != 0 && p->txn)
+        txn_close(p->txn, deadline);
     pthread_mutex_lock(&p->lock);
     p->closing = true;
     pthread_cond_broadcast(&p->room);

@@ -8,6 +8,7 @@
  *           sender.c         requests: what goes when, to whom
  *           outcome.c        answers: done, again, or failed
  *           idempotence.c    producer id, epochs, sequence numbers
+ *           txn*.c           transactions (see txn.h)
  * THREADS   `lock` guards all but what is marked. A batch in flight is the background thread's.
  * ORDER     Per partition, batches lie in a queue in the order of their records. Those that come
  *           back from a failed request take their old place, and while one of them waits nothing
@@ -86,6 +87,9 @@ struct pqueue { /* one partition */
     struct pleader *sent_to; /* where in_flight is */
     struct list link; /* one of the leader's lists, while something waits and may go some time */
     bool retrying;    /* a batch came back: nothing newer goes until in_flight is empty */
+    struct list txn_link; /* the transaction's wanted, asked or added, while it is part of it */
+    bool in_txn;          /* its coordinator has it */
+    int64_t last_offset;  /* the last known to be written; -1. Background thread */
     /* idempotence.c */
     bool lost_count;
     int64_t producer_id; /* of the count; -1: none yet */
@@ -149,6 +153,7 @@ struct kafka_producer {
     enum idempotence idempotence;
     int64_t producer_id;
     int16_t producer_epoch;
+    struct txn *txn; /* NULL without transactional.id */
 
     /* background thread */
     struct task wake_task;
@@ -207,6 +212,9 @@ void idempotence_number(kafka_producer_t *p, struct pbatch *b);
 void idempotence_done(struct pbatch *b);
 /* The queue's count does not fit the broker's any more. `lock` held. */
 void idempotence_lost(kafka_producer_t *p, struct pqueue *q);
+/* The batch was refused, and so will be what was numbered behind it: its number is used again.
+ * `lock` held. */
+void idempotence_take_back(struct pbatch *b);
 /* After lost, with nothing in flight: a new count. `lock` held. */
 void idempotence_restart(kafka_producer_t *p, struct pqueue *q);
 
@@ -225,6 +233,8 @@ void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, co
 void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms);
 /* Fails everything that waits. */
 void outcome_fail_all(kafka_producer_t *p, kafka_err_t err);
+/* Fails what a transaction that is lost gives up. */
+void outcome_fail_lost(kafka_producer_t *p, kafka_err_t err);
 
 /* sender.c */
 void sender_init(kafka_producer_t *p);

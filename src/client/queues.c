@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "client/producer_private.h"
+#include "client/txn.h"
 
 struct pleader *producer_leader(kafka_producer_t *p, int32_t id)
 {
@@ -54,7 +54,7 @@ void queue_place(kafka_producer_t *p, struct pqueue *q)
         idempotence_restart(p, q);
     if (list_empty(&q->in_flight))
         q->retrying = false;
-    if (q->waiting_n == 0 || q->retrying || q->lost_count)
+    if (q->waiting_n == 0 || q->retrying || q->lost_count || (p->txn && !q->in_txn))
         return;
     if (!list_empty(&q->in_flight) && q->sent_to != q->leader)
         return;
@@ -85,7 +85,7 @@ void leader_wake_due(kafka_producer_t *p, struct pleader *l, int64_t now_ms, int
         b->retry_at_ms = 0;
         queue_place(p, q);
     }
-    if (p->flushing || p->closing || p->memory_waiters)
+    if (p->flushing || p->closing || p->memory_waiters || (p->txn && txn_hurries(p->txn)))
         list_splice(&l->ready, &l->lingering);
     while (!list_empty(&l->lingering)) {
         struct pqueue *q = list_entry(l->lingering.next, struct pqueue, link);

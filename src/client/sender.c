@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/checksum.h"
-#include "client/producer_private.h"
+#include "client/txn.h"
 #include "protocol/errors.h"
 #include "protocol/msg/produce.h"
 
@@ -95,7 +95,7 @@ static bool finish_batch(struct pbatch *b)
 static bool fill_request(struct produce_send *s, struct arena *a, struct produce_request *req)
 {
     produce_request_init(req);
-    req->transactional_id = STR_NULL;
+    req->transactional_id = s->p->txn ? str_of(s->p->txn->id) : STR_NULL;
     req->acks = s->p->acks;
     req->timeout_ms = (int32_t)cluster_request_timeout(s->p->cluster);
     req->topic_data.v = arena_calloc(a, (size_t)s->n, sizeof *req->topic_data.v);
@@ -253,6 +253,8 @@ void sender_run(kafka_producer_t *p)
     if (p->stopped)
         return;
     outcome_fail_overdue(p, now, &wait);
+    if (p->txn)
+        txn_run(p->txn, &wait);
     for (struct list *it = next_leader(p, &p->leaders); it != &p->leaders;
          it = next_leader(p, it)) {
         struct pleader *l = list_entry(it, struct pleader, link);
