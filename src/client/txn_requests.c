@@ -394,11 +394,10 @@ static void bump(struct txn *t, enum txn_request r, kafka_err_t err, const char 
         return;
     }
     t->bump = true;
-    if (err == KERR_INVALID_PRODUCER_ID_MAPPING || (r == TXN_END && t->state == TXN_ABORTING))
-        t->skip_end = true; /* there is nothing under this id that could be ended */
+    t->skip_end |= err == KERR_INVALID_PRODUCER_ID_MAPPING; /* nothing can be ended under this id */
     if (adds(r))
         drop_what_was_asked(t, r);
-    if (t->state != TXN_ABORTING)
+    if (t->state != TXN_ABORTING || (r == TXN_END && !t->skip_end))
         txn_abortable(t, err, why);
 }
 

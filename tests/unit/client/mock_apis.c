@@ -13,7 +13,6 @@
 #include "protocol/msg/delete_topics.h"
 #include "protocol/msg/describe_configs.h"
 #include "protocol/msg/fetch.h"
-#include "protocol/msg/init_producer_id.h"
 #include "protocol/msg/list_offsets.h"
 #include "protocol/msg/metadata.h"
 #include "protocol/msg/offset_for_leader_epoch.h"
@@ -123,6 +122,7 @@ static void produce_one(struct mock_request *r, struct str topic,
     out->index = d->index;
     out->base_offset = -1;
     out->error_code = r->error;
+    out->log_start_offset = p ? p->start : -1;
     if (r->error)
         return;
     assert_int_equal(
@@ -131,7 +131,9 @@ static void produce_one(struct mock_request *r, struct str topic,
     out->error_code = !p                         ? KERR_UNKNOWN_TOPIC_OR_PARTITION
                       : p->leader != r->node     ? KERR_NOT_LEADER_OR_FOLLOWER
                       : b.size > r->m->max_batch ? KERR_MESSAGE_TOO_LARGE
-                                                 : check_sequence(p, &b, &duplicate);
+                                                 : mock_check_txn_batch(r, topic, d->index, &b);
+    if (!out->error_code)
+        out->error_code = check_sequence(p, &b, &duplicate);
     if (out->error_code)
         return;
     out->base_offset = duplicate >= 0 ? duplicate : p->end;
@@ -346,13 +348,6 @@ static void do_metadata(struct mock_request *r, const void *request, void *respo
     }
 }
 
-static void do_init_producer_id(struct mock_request *r, const void *request, void *response)
-{
-    struct init_producer_id_response *out = response;
-    out->error_code = r->error;
-    out->producer_id = r->error ? -1 : r->m->next_producer_id++;
-}
-
 static void do_api_versions(struct mock_request *r, const void *request, void *response)
 {
     struct api_versions_response *out = response;
@@ -417,7 +412,6 @@ static const struct {
     {API_LIST_OFFSETS, do_list_offsets},
     {API_METADATA, do_metadata},
     {API_OFFSET_FOR_LEADER_EPOCH, do_end_of_epoch},
-    {API_INIT_PRODUCER_ID, do_init_producer_id},
     {API_API_VERSIONS, do_api_versions},
     {API_CREATE_TOPICS, do_create_topics},
     {API_DELETE_TOPICS, do_delete_topics},
@@ -456,6 +450,8 @@ bool mock_handle(struct mock_request *r)
     if (r->m->see)
         r->m->see(r->m->see_arg, &r->head, request);
     mock_do fn = mock_find_group_api(api->key);
+    if (!fn)
+        fn = mock_find_txn_api(api->key);
     for (size_t i = 0; !fn && i < sizeof table / sizeof *table; i++)
         fn = table[i].api == api->key ? table[i].fn : NULL;
     if (fn) {
@@ -507,6 +503,13 @@ void mock_cut(struct mock *m, const char *topic, int partition, int64_t offset)
         ;
     p->log.len = at;
     p->end = offset;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void mock_forget_producers(struct mock *m, const char *topic, int partition)
+{
+    pthread_mutex_lock(&m->lock);
+    mock_find_part(m, str_of(topic), partition)->producers_n = 0;
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -230,6 +230,7 @@ struct mock *mock_start(int nodes)
     m->nodes = nodes;
     m->max_batch = SIZE_MAX;
     m->next_producer_id = 1000;
+    m->txn = (struct mock_txn){.id = -1, .epoch = -1, .last_epoch = 32766, .refused_partition = -1};
     m->wake = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);

@@ -78,6 +78,24 @@ int mock_generation(struct mock *m);
 /* Copies the member id of the last LeaveGroup; "" when there was none. */
 void mock_left(struct mock *m, char *out, size_t n);
 
+/* ---- transactions: one transactional id ---- */
+
+struct mock_txn_view {
+    int64_t producer_id; /* -1: none was given */
+    int16_t epoch;
+    int commits, aborts; /* EndTxns that ended one */
+    bool open;
+};
+struct mock_txn_view mock_txn(struct mock *m);
+void mock_move_txn_coordinator(struct mock *m, int node);
+/* After this epoch comes another producer id. */
+void mock_txn_last_epoch(struct mock *m, int16_t epoch);
+/* A scripted error of AddPartitionsToTxn is this partition's alone, others are not attempted; one
+ * of TxnOffsetCommit is the first partition's, others have this. */
+void mock_txn_refuse_one(struct mock *m, int partition, int16_t others);
+/* The broker knows no producer of the partition any more. */
+void mock_forget_producers(struct mock *m, const char *topic, int partition);
+
 /* Called with every request from now on that is understood, before it is done: under the mock's
  * lock, which every other function here takes, too. */
 typedef void (*mock_see)(void *arg, const struct request_header *head, const void *request);

@@ -33,11 +33,13 @@ static int16_t check_member(struct mock_request *r, struct str member_id, int ge
 
 static void do_find_coordinator(struct mock_request *r, const void *request, void *response)
 {
+    const struct find_coordinator_request *req = request;
     struct find_coordinator_response *out = response;
+    int node = req->key_type ? r->m->txn.coordinator : r->m->group.coordinator;
     out->error_code = r->error;
-    out->node_id = r->m->group.coordinator;
+    out->node_id = node;
     out->host = STR_LIT("127.0.0.1");
-    out->port = r->m->told_ports[r->m->group.coordinator];
+    out->port = r->m->told_ports[node];
 }
 
 /* New members get an id first, as from v4 on. */
@@ -112,8 +114,9 @@ static int find_offset(struct mock_group *g, struct str topic, int partition)
     return -1;
 }
 
-static void put_offset(struct mock_group *g, struct str topic, int partition, int64_t offset)
+void mock_put_offset(struct mock *m, struct str topic, int partition, int64_t offset)
 {
+    struct mock_group *g = &m->group;
     int i = find_offset(g, topic, partition);
     if (i < 0) {
         if (g->offsets_n == (int)(sizeof g->offsets / sizeof *g->offsets))
@@ -144,7 +147,7 @@ static void do_commit(struct mock_request *r, const void *request, void *respons
             to->partitions.v[i].partition_index = p->partition_index;
             to->partitions.v[i].error_code = err;
             if (!err)
-                put_offset(&r->m->group, to->name, p->partition_index, p->committed_offset);
+                mock_put_offset(r->m, to->name, p->partition_index, p->committed_offset);
         }
     }
 }
@@ -221,7 +224,7 @@ int64_t mock_committed(struct mock *m, const char *topic, int partition)
 void mock_set_committed(struct mock *m, const char *topic, int partition, int64_t offset)
 {
     pthread_mutex_lock(&m->lock);
-    put_offset(&m->group, str_of(topic), partition, offset);
+    mock_put_offset(m, str_of(topic), partition, offset);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -6,9 +6,10 @@
 #include <pthread.h>
 
 #include "client/mock_broker.h"
+#include "protocol/record_batch.h"
 
 enum { MOCK_NODES = 4, MOCK_CONNS = 64, MOCK_STEPS = 64, MOCK_TOPICS = 16, MOCK_PRODUCERS = 1024 };
-enum { MOCK_LAST = 5 };
+enum { MOCK_LAST = 5, MOCK_TXN_PARTS = 64 };
 
 struct mock_producer {
     int64_t id;
@@ -78,6 +79,25 @@ struct mock_group { /* one, of one member, who leads it */
     char left[64]; /* member id of the last LeaveGroup */
 };
 
+enum mock_txn_state { MOCK_TXN_EMPTY, MOCK_TXN_ONGOING, MOCK_TXN_COMMITTED, MOCK_TXN_ABORTED };
+
+struct mock_txn { /* of one transactional id */
+    int coordinator;
+    int64_t id; /* -1: none yet */
+    int16_t epoch, last_epoch;
+    enum mock_txn_state state;
+    struct mock_txn_part {
+        char topic[64];
+        int partition;
+        int64_t offset;
+    } parts[MOCK_TXN_PARTS], offsets[MOCK_TXN_PARTS];
+    int parts_n, offsets_n;
+    bool group_added;
+    int commits, aborts;
+    int refused_partition; /* the only one that gets a scripted error; -1: all do */
+    int16_t others;        /* TxnOffsetCommit: the error of others */
+};
+
 struct mock {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -101,6 +121,7 @@ struct mock {
     int64_t next_producer_id;
     int topics_asked; /* by the last Metadata request */
     struct mock_group group;
+    struct mock_txn txn;
     mock_see see;
     void *see_arg;
 };
@@ -119,8 +140,13 @@ struct mock_request {
  * due (acks=0). */
 bool mock_handle(struct mock_request *r);
 typedef void (*mock_do)(struct mock_request *r, const void *request, void *response);
-/* mock_groups.c: what does the API, or NULL. */
+/* mock_groups.c, mock_txn.c: what does the API, or NULL. */
 mock_do mock_find_group_api(int16_t api);
+mock_do mock_find_txn_api(int16_t api);
+void mock_put_offset(struct mock *m, struct str topic, int partition, int64_t offset);
+/* Of a batch that is about to be written: 0, or why a transaction's may not. */
+int16_t mock_check_txn_batch(struct mock_request *r, struct str topic, int partition,
+                             const struct batch *b);
 struct mock_topic_state *mock_find_topic(struct mock *m, struct str name);
 struct mock_topic_state *mock_add_topic(struct mock *m, struct str name, int partitions);
 struct mock_part *mock_find_part(struct mock *m, struct str topic, int partition);

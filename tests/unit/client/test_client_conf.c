@@ -172,8 +172,11 @@ static void clients_refuse_what_does_not_fit_together(void **state)
                    true, "max.in.flight");
     expect_refused((const char *[]){SERVER, "delivery.timeout.ms", "10", NULL}, true,
                    "delivery.timeout.ms");
-    expect_refused((const char *[]){SERVER, "transactional.id", "t", NULL}, true,
-                   "transactional.id");
+    expect_refused((const char *[]){SERVER, "transactional.id", "t", "acks", "1", NULL}, true,
+                   "transactional.id needs acks=all");
+    expect_refused(
+        (const char *[]){SERVER, "transactional.id", "t", "enable.idempotence", "false", NULL},
+        true, "transactional.id needs enable.idempotence=true");
 }
 
 /* As Kafka's clients: told when the client is made, not after a minute of attempts. */
@@ -277,7 +280,6 @@ static char *print_settings(void)
         "C: consumer, A: admin client.\n\n");
     print_effects(f);
     fprintf(f, "\n## Refused or without effect\n\n");
-    print_idle(f, "TXN", true);
     print_idle(f, "NONE", true);
     print_idle(f, "HOOK", true);
     fprintf(f, "\n## Without meaning in C\n\nAccepted, so that files of Java clients can be read; "
@@ -316,7 +318,7 @@ static void the_page_of_settings_is_as_the_table(void **state)
 
 static void errors_have_names_and_texts(void **state)
 {
-    for (int err = -215; err < 120; err++) {
+    for (int err = -216; err < 120; err++) {
         assert_non_null(kafka_err_name(err));
         assert_true(strlen(kafka_err_text(err)) > 3 || err == 0);
         kafka_err_is_retriable(err);
