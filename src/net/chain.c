@@ -4,8 +4,9 @@
  * makes lie in one block (one malloc an answer), which is freed with its last piece, as is the
  *             memory that the block's pieces point into.
  * INVARIANTS  (C1) pieces leave strictly from the head, so a block's last piece is dropped last.
- *             (C2) no piece is empty. (C3) left is the sum of the pieces' left.
- * NOT HERE    when to send, and what to do when the socket is full (conn_write.c, peer_io.c). */
+ *             (C2) no piece is empty. (C3) left is the sum of the pieces' left, memory that of the
+ * blocks' memory. NOT HERE    when to send, and what to do when the socket is full (conn_write.c,
+ * peer_io.c). */
 #include "net/chain.h"
 
 #include <assert.h>
@@ -35,13 +36,14 @@ struct piece {
 
 struct block {
     uint8_t head[FRAME_HEAD];
+    size_t memory; /* of the block and what its pieces point into */
     struct piece pieces[];
 };
 
 void chain_init(struct chain *c)
 {
     list_init(&c->pieces);
-    c->left = 0;
+    c->left = c->memory = 0;
 }
 
 static struct piece *head_piece(const struct chain *c)
@@ -49,18 +51,20 @@ static struct piece *head_piece(const struct chain *c)
     return list_entry(c->pieces.next, struct piece, link);
 }
 
-static void piece_free(struct piece *p)
+static void piece_free(struct chain *c, struct piece *p)
 {
     list_remove(&p->link);
     file_unref(p->file);
     free(p->memory);
+    if (p->block)
+        c->memory -= p->block->memory;
     free(p->block); /* p lies in it */
 }
 
 void chain_free(struct chain *c)
 {
     while (!list_empty(&c->pieces))
-        piece_free(head_piece(c));
+        piece_free(c, head_piece(c));
     c->left = 0;
 }
 
@@ -68,14 +72,29 @@ void chain_append(struct chain *to, struct chain *from)
 {
     list_splice(&to->pieces, &from->pieces);
     to->left += from->left;
-    from->left = 0;
+    to->memory += from->memory;
+    from->left = from->memory = 0;
 }
 
 /* ---- adding ---- */
 
 static struct block *block_new(int pieces)
 {
-    return malloc(sizeof(struct block) + (size_t)pieces * sizeof(struct piece));
+    size_t n = sizeof(struct block) + (size_t)pieces * sizeof(struct piece);
+    struct block *b = malloc(n);
+    if (b)
+        b->memory = n;
+    return b;
+}
+
+/* The block goes with its last piece, and with it `memory`, which has room for cap bytes. */
+static void end_block(struct chain *c, struct block *b, struct piece *last, void *memory,
+                      size_t cap)
+{
+    last->memory = memory;
+    last->block = b;
+    b->memory += cap;
+    c->memory += b->memory;
 }
 
 /* The next piece of a block being filled; its link is set, all else is zero but `left`. */
@@ -100,11 +119,11 @@ int chain_add_buf(struct chain *c, struct buf *b)
     struct block *block = block_new(1);
     if (!block)
         return -ENOMEM;
-    size_t len;
+    size_t len, cap = b->cap;
     uint8_t *memory = buf_take(b, &len);
     struct piece *p = block_piece(c, block, 0, len);
-    p->p = p->memory = memory;
-    p->block = block;
+    p->p = memory;
+    end_block(c, block, p, memory, cap);
     return 0;
 }
 
@@ -118,7 +137,7 @@ int chain_add_file(struct chain *c, struct file *f, int64_t pos, uint64_t len)
     struct piece *p = block_piece(c, block, 0, len);
     p->file = file_ref(f);
     p->pos = pos;
-    p->block = block;
+    end_block(c, block, p, NULL, 0);
     return 0;
 }
 
@@ -165,9 +184,9 @@ int chain_add_writer(struct chain *c, struct writer *w, bool framed)
     }
     if (w->buf.len > at)
         block_piece(c, b, n++, w->buf.len - at)->p = w->buf.p + at;
-    size_t len;
-    b->pieces[n - 1].memory = buf_take(&w->buf, &len);
-    b->pieces[n - 1].block = b;
+    size_t len, cap = w->buf.cap;
+    uint8_t *memory = buf_take(&w->buf, &len);
+    end_block(c, b, &b->pieces[n - 1], memory, cap);
     writer_free(w);
     return 0;
 }
@@ -190,7 +209,7 @@ static void drop(struct chain *c, uint64_t n)
             return;
         }
         n -= p->left;
-        piece_free(p);
+        piece_free(c, p);
     }
 }
 

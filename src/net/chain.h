@@ -16,7 +16,8 @@
 
 struct chain {
     struct list pieces;
-    uint64_t left; /* bytes not yet sent */
+    uint64_t left;   /* bytes not yet sent */
+    uint64_t memory; /* that the chain holds: of an answer, all until its last byte is sent */
 };
 
 void chain_init(struct chain *c);

@@ -106,6 +106,7 @@ static void shut(struct conn *c)
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
     give_back_slot(c);
     c->unsent -= c->out.left;
+    conn_count_memory(c, -(int64_t)c->out.memory);
     chain_free(&c->out);
 }
 

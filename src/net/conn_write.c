@@ -27,12 +27,15 @@ void conn_flush(struct conn *c)
 {
     if (c->state == CONN_CLOSED || c->out.left == 0 || c->full)
         return;
+    uint64_t memory = c->out.memory;
     ssize_t n = c->transport.ops->send_chain(&c->transport, &c->out, TURN_SEND_BYTES);
+    conn_count_memory(c, (int64_t)(c->out.memory - memory));
     if (n < 0) {
         conn_close_errno(c, (int)n);
         return;
     }
     c->unsent -= (size_t)n;
+    c->answers_sent += (size_t)n;
     c->full = c->out.left > 0;
     if (n > 0)
         shard_touch(c->shard, c);

@@ -68,6 +68,7 @@ static void release_memory(struct net_request *r)
     shard_uncharge(sh, r->charged);
     r->conn->work_bytes -= r->charged;
     r->conn->unsent -= r->reserved;
+    conn_count_memory(r->conn, -(int64_t)r->reserved);
     r->charged = r->reserved = 0;
 }
 
@@ -86,6 +87,7 @@ void request_free(struct net_request *r)
     if (r->frame)
         release_memory(r);
     c->unsent -= r->answer.left;
+    conn_count_memory(c, -(int64_t)r->answer.memory);
     chain_free(&r->answer);
     if (sh->spare_n < SPARE_MAX) {
         list_push_back(&sh->spare, &r->link);
@@ -133,9 +135,19 @@ static void finish(struct net_request *r, enum request_state state, struct chain
         return;
     }
     conn_ref(c);
+    if (answer && answers_refuse(c->shard->server, answer->memory)) {
+        conn_say(c, LOGLINE_WARN,
+                 "closing connection of %s: too many answers wait for clients to take them, this "
+                 "one has %llu bytes",
+                 conn_peer(c), (unsigned long long)answer->memory);
+        chain_free(answer);
+        state = REQUEST_CLOSES;
+        conn_read_no_more(c);
+    }
     r->state = (int)state;
     if (answer) {
         c->unsent += answer->left;
+        conn_count_memory(c, (int64_t)answer->memory);
         chain_append(&r->answer, answer);
     }
     release_memory(r);
@@ -147,6 +159,7 @@ static void finish(struct net_request *r, enum request_state state, struct chain
 void net_request_reserve(struct net_request *r, uint32_t bytes)
 {
     r->conn->unsent += bytes;
+    conn_count_memory(r->conn, bytes);
     r->reserved += bytes;
 }
 

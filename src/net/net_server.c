@@ -17,6 +17,7 @@ struct net_limits net_limits_default(void)
         .max_pipelined = 64,
         .max_pipelined_bytes = 16 << 20,
         .max_unsent = 8 << 20,
+        .max_answer_bytes = 256 << 20,
         .max_inflight_bytes = 0,
         .max_idle_ms = 600000,
         .max_stall_ms = 5000,

@@ -8,7 +8,8 @@
  *
  * TURNS   a connection can have frames to hand over though its socket is silent: bytes held back
  *         while it was muted, full, or had used up its turn. It is then put in line, and served in
- *         the loop's next round, after the sockets.
+ *         the loop's next round, after the sockets. A round of turns ends after ROUND_NS, so that
+ *         connections that ask for little are not kept waiting by those that ask for much.
  *
  * MEMORY  a frame that does not fit the limit makes its connection wait on `hungry`. Waiters count
  *         in memory_waiters *before* they look at the total again, and who frees memory looks at
@@ -18,7 +19,8 @@
  *         would starve others until it is idle. While some wait for memory (not for the end of a
  *         hold, which no frame can bring about) all shards look at their frames every
  *         max_stall_ms: one that has brought less than STALL_BYTES since the last look, though it
- *         was read, goes with its connection. */
+ *         was read, goes with its connection. Likewise while answers are short of memory
+ *         (answer_memory.c): connections that hold more than STALL_BYTES and took less. */
 #include <stdlib.h>
 
 #include "base/logline.h"
@@ -152,26 +154,41 @@ void shard_shed(struct net_shard *sh)
 
 /* ---- turns ---- */
 
+static void post_turn(struct net_shard *sh)
+{
+    net_server_ref(sh->server);
+    executor_post(shard_executor(sh), &sh->turn);
+}
+
 void shard_schedule(struct net_shard *sh, struct conn *c)
 {
     if (list_linked(&c->turn))
         return;
-    if (list_empty(&sh->turns)) {
-        net_server_ref(sh->server);
-        executor_post(shard_executor(sh), &sh->turn);
-    }
+    if (list_empty(&sh->turns))
+        post_turn(sh);
     list_push_back(&sh->turns, &c->turn);
 }
 
 static void on_turn(struct task *t)
 {
     struct net_shard *sh = container_of(t, struct net_shard, turn);
+    const struct clock *clock = shard_executor(sh)->clock;
+    int64_t end_ns = clock_mono_ns(clock) + ROUND_NS;
     struct list now = LIST_INIT(now);
     /* Those that want another turn meanwhile stand in the new list, and post again. */
     list_splice(&now, &sh->turns);
     struct list *link;
-    while ((link = list_pop(&now)))
+    while ((link = list_pop(&now))) {
         conn_take_turn(list_entry(link, struct conn, turn));
+        if (clock_mono_ns(clock) >= end_ns)
+            break;
+    }
+    if (!list_empty(&now)) { /* they are the next, after the sockets */
+        if (list_empty(&sh->turns))
+            post_turn(sh);
+        list_splice(&now, &sh->turns);
+        list_splice(&sh->turns, &now);
+    }
     net_server_unref(sh->server);
 }
 
@@ -205,8 +222,14 @@ static bool may_begin(struct net_server *s, uint32_t n)
 static void look_for_memory_later(struct net_shard *sh)
 {
     struct net_server *s = sh->server;
-    if (!atomic_load(&s->on_hold) && memory_is_short(s) && !timer_armed(&sh->starving))
-        executor_timer_start(shard_executor(sh), &sh->starving, s->limits.max_stall_ms);
+    if (!atomic_load(&s->on_hold) && memory_is_short(s))
+        shard_look_later(sh);
+}
+
+void shard_look_later(struct net_shard *sh)
+{
+    if (!timer_armed(&sh->starving) && !sh->stopping)
+        executor_timer_start(shard_executor(sh), &sh->starving, sh->server->limits.max_stall_ms);
 }
 
 bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n)
@@ -266,9 +289,10 @@ static void on_starving(struct timer *t)
 {
     struct net_shard *sh = container_of(t, struct net_shard, starving);
     struct net_server *s = sh->server;
-    if (list_empty(&sh->hungry))
-        return;
-    look_for_memory_later(sh);
+    if (!list_empty(&sh->hungry))
+        look_for_memory_later(sh);
+    if (answers_short(s))
+        shard_look_later(sh);
     if (!timer_armed(&sh->starving))
         return;
     for (int i = 0; i < s->shards_n; i++) {
@@ -302,18 +326,38 @@ static bool stalled(struct conn *c, int64_t now, int64_t max_ms)
     return same;
 }
 
+/* Does it keep memory of answers that it does not take? */
+static bool takes_no_answers(struct conn *c, int64_t now, int64_t max_ms)
+{
+    bool looked = c->answers_looked_ms && now - c->answers_looked_ms <= 3 * max_ms;
+    bool same = looked && c->answers_sent < STALL_BYTES;
+    if (c->memory < STALL_BYTES || c->out.left == 0) {
+        c->answers_looked_ms = 0;
+        return false;
+    }
+    if (same && now - c->answers_looked_ms < max_ms)
+        return false;
+    c->answers_looked_ms = now;
+    c->answers_sent = 0;
+    return same;
+}
+
 static void on_look(struct task *t)
 {
     struct net_shard *sh = container_of(t, struct net_shard, look_for_stalled);
     struct net_server *s = sh->server;
-    int64_t now = executor_now_ms(shard_executor(sh));
+    int64_t now = executor_now_ms(shard_executor(sh)), max = s->limits.max_stall_ms;
+    bool frames = !atomic_load(&s->on_hold) && memory_is_short(s), answers = answers_short(s);
     atomic_store(&sh->look_posted, false);
     list_each_safe (at, &sh->conns) {
         struct conn *c = list_entry(at, struct conn, lru);
-        if (stalled(c, now, s->limits.max_stall_ms))
+        if (frames && stalled(c, now, max))
             conn_close(c, LOGLINE_INFO,
                        "its request does not come, and others wait for the memory kept for it "
                        "(queued.max.request.bytes)");
+        else if (answers && takes_no_answers(c, now, max))
+            conn_close(c, LOGLINE_INFO,
+                       "it does not take its answers, which keep the memory for those of others");
     }
     net_server_unref(s);
 }

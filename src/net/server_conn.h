@@ -8,10 +8,10 @@
  *           are read and handed over, up to max_pipelined.
  *
  * PRESSURE  reading stops while the connection has max_pipelined requests whose answers are not on
- *           their way, more than max_unsent bytes of answers unsent, while frames in memory over
- *           all connections pass max_inflight_bytes (queued.max.request.bytes), while the server is
- *           held (net_server_hold), or while muted. A client that does not read its answers thus
- *           stops being read; the broker's memory does not grow.
+ *           their way, more than more than max_unsent bytes of answers unsent, or more than its
+ * share of max_answer_bytes, while frames in memory over all connections pass max_inflight_bytes
+ * (queued.max.request.bytes), while the server is held (net_server_hold), or while muted. A client
+ * that does not read its answers thus stops being read; the broker's memory does not grow.
  *
  * CLOSE     a bad frame length, an error, the client's end, idleness, or the handler's wish.
  *           Requests being worked on stay valid until they are answered; their answers are then
@@ -155,6 +155,8 @@ struct net_limits {
     size_t
         max_pipelined_bytes; /* their frames: no further one is begun beyond this; 0 = no limit */
     size_t max_unsent;       /* bytes of answers unsent per connection before reading stops */
+    size_t max_answer_bytes; /* memory of answers over all connections, of which each has a share;
+                                0 = no limit. Answers can pass it, each by its own size */
     uint64_t max_inflight_bytes; /* frames in memory over all connections; 0 = no limit. A frame is
                                     counted at its declared length and begun while less is in use,
                                     so it can be passed by one frame, and one always fits */

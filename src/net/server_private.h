@@ -10,6 +10,7 @@
  *   conn.c         a connection's life
  *   conn_read.c    bytes -> frames -> handler
  *   conn_write.c   answers -> bytes
+ *   answer_memory.c  memory of answers that their clients have not taken, over all connections
  *   net_request.c  one request: memory, finishing
  *
  * THREADS  a shard and its connections belong to their reactor. Listeners belong to reactor 0. What
@@ -34,6 +35,8 @@ enum {
     TURN_READ_BYTES = 1 << 20,
     TURN_FRAMES = 64,
     TURN_SEND_BYTES = 1 << 20,
+    TURN_NS = 2000000,
+    ROUND_NS = 10000000, /* all turns of one round of the loop */
 };
 
 /* Waiting for a slot. ON -> PAUSED by a listener (reactor 0); PAUSED -> RESUMING by a
@@ -58,6 +61,7 @@ struct net_server {
     atomic_uint_fast64_t next_id;
     atomic_uint_fast64_t inflight; /* bytes of frames */
     atomic_int memory_waiters;     /* connections; see net_shard.c */
+    atomic_int_fast64_t answers;   /* bytes of memory; see answer_memory.c */
     atomic_bool on_hold;           /* no frame begins; those that would wait with the hungry ones */
     atomic_int accepting;          /* enum accepting */
     struct task accept_resume;     /* posted by whoever made accepting RESUMING */
@@ -130,7 +134,8 @@ struct net_shard {
     struct list hungry; /* connections waiting for memory, by conn.hungry */
     struct task fed;
     atomic_bool fed_posted;
-    struct timer starving; /* armed while some are hungry: who holds the memory? */
+    int64_t answers;       /* not yet counted in the server's */
+    struct timer starving; /* armed while memory is short: who holds it? */
     struct task look_for_stalled;
     atomic_bool look_posted;
     struct list spare; /* of net_request */
@@ -163,6 +168,8 @@ bool shard_charge(struct net_shard *sh, struct conn *c, uint32_t n);
 void shard_uncharge(struct net_shard *sh, uint32_t n);
 /* The hungry ones of all shards try again. @thread any */
 void shards_feed(struct net_server *s);
+/* Memory is short: looks after a while for those who keep it and do not move. */
+void shard_look_later(struct net_shard *sh);
 /* No more requests; closes what is done, after grace_ms all; then posts the server's `done`.
  * @thread any */
 void shard_stop(struct net_shard *sh);
@@ -200,14 +207,18 @@ struct conn {
     size_t work_bytes; /* frames that handlers still have */
     /* out */
     struct chain out;
-    bool full;     /* the socket took less than all of `out`: wait for room */
-    size_t unsent; /* out, and answers that wait for earlier ones */
+    bool full;       /* the socket took less than all of `out`: wait for room */
+    size_t unsent;   /* out, and answers that wait for earlier ones */
+    uint64_t memory; /* of these (not of files), and what was reserved for more */
 
     struct list lru, turn, hungry;
     int64_t active_ms;
     /* While others are hungry: what was there of the frame at the last look; 0 = not looked yet. */
     int64_t looked_ms;
     uint32_t looked_got;
+    /* The same while answers take too much memory: what was sent since then. */
+    int64_t answers_looked_ms;
+    size_t answers_sent;
     uint64_t id;
     void *user;
     const struct conn_gate *gate; /* NULL: frames go to the handler */
@@ -260,6 +271,14 @@ void conn_read(struct conn *c);
 void conn_drop_input(struct conn *c);
 /* Sends what the socket takes, unless it is known to be full. */
 void conn_flush(struct conn *c);
+/* Memory of answers is taken, or given back (negative). */
+void conn_count_memory(struct conn *c, int64_t bytes);
+/* What one connection may hold at most, now, if it is to be read on. */
+uint64_t answers_share(const struct net_server *s);
+/* So much is held that those who do not take their answers should go. */
+bool answers_short(const struct net_server *s);
+/* Is there no room even for this one? */
+bool answers_refuse(const struct net_server *s, uint64_t bytes);
 /* Answers whose turn has come move to `out`. */
 void conn_collect(struct conn *c);
 void conn_say(const struct conn *c, int level, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/heap.h"
 #include "base/turns.h"
 #include "base/uv_executor.h"
 #include "controller/controller.h"
@@ -69,6 +70,7 @@ struct broker {
     struct controller *_Atomic controller;
     struct upkeep *upkeep;
     bool upkeep_runs;
+    struct heap_watch heap; /* the upkeep's */
     struct log_mover *mover;
 
     /* Over every change of listeners; taken before `lock`. net is NULL under it before the first

@@ -7,7 +7,8 @@
 enum {
     DELETE_TICK_MS = 1000, /* how often deferred deletions are looked at */
     FLUSH_TICK_MS = 1000,  /* flush.ms of topics, when no interval is set */
-    UPKEEP_LEAST_MS = 10,  /* an interval of 0 must not spin */
+    HEAP_TICK_MS = 5000,
+    UPKEEP_LEAST_MS = 10, /* an interval of 0 must not spin */
 };
 
 static void do_retention(void *arg)
@@ -53,6 +54,11 @@ static void do_delete(void *arg)
         log_manager_delete_due(b->logs);
 }
 
+static void do_give_back(void *arg)
+{
+    heap_give_back(&((struct broker *)arg)->heap);
+}
+
 /* Topics may set flush.ms though the broker sets nothing. */
 static int64_t flush_interval(const struct config *c)
 {
@@ -79,6 +85,7 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
         {checkpoint, checkpoint, do_high_watermarks},
         {delay, config_int(c, "producer.id.expiration.check.interval.ms"), do_expire_producers},
         {DELETE_TICK_MS, DELETE_TICK_MS, do_delete},
+        {HEAP_TICK_MS, HEAP_TICK_MS, do_give_back},
         {lag / 2, lag / 2, do_shrink_isrs},
     };
     int rc = upkeep_new(uv_executor_ex(b->background), b->background_workers, &b->upkeep);

@@ -211,17 +211,40 @@ class BadInput(harness.BrokerTest):
             for c in clients:
                 c.close()
 
+    @staticmethod
+    def request_for_much(c):
+        """Of 40 bytes; the answer has some 60 KB."""
+        request = c.header(DESCRIBE_CONFIGS, 3, 1)
+        request += Writer().array([0], lambda w, _: w.i8(4).string("0").i32(-1)).boolean(True).boolean(True).bytes()
+        return struct.pack(">i", len(request)) + request
+
+    def test_many_clients_that_never_read(self):
+        """What lies in memory for all of them together is bounded, and goes back to the system when they are gone."""
+        before = self.broker.rss_kb()
+        clients = [self.client(receive_buffer=4096) for _ in range(100)]
+        try:
+            for c in clients:  # 15 MB of answers each, of which one connection may have 8
+                c.send_bytes(self.request_for_much(c) * 250)
+                self.assertTrue(self.other.is_open())
+            harness.until("much is in memory", lambda: self.broker.rss_kb() > before + (128 << 10))
+            for _ in range(50):
+                self.assertTrue(self.other.is_open())
+            self.broker.assert_grown_less(before, 400 << 10)
+        finally:
+            for c in clients:
+                c.close()
+        if not harness.sanitized():
+            harness.until("memory is given back", lambda: self.broker.rss_kb() < before + (48 << 10))
+
     def test_a_client_that_never_reads(self):
         """It is not read any more once its answers pile up; the broker's memory stays where it is."""
         before = self.broker.rss_kb()
         with self.client(receive_buffer=4096) as c:
             c.sock.settimeout(0.5)
-            request = c.header(DESCRIBE_CONFIGS, 3, 1)
-            request += Writer().array([0], lambda w, _: w.i8(4).string("0").i32(-1)).boolean(True).boolean(True).bytes()
-            frame = struct.pack(">i", len(request)) + request
+            frame = self.request_for_much(c)
             sent = 0
             try:
-                while sent < 64 * MIB:  # each request of 40 bytes asks for 60 KB
+                while sent < 64 * MIB:
                     sent += c.sock.send(frame * 200)
             except socket.timeout:
                 pass

@@ -172,10 +172,12 @@ static void a_writer_comes_apart_and_arrives_whole(void **state)
             assert_null(w.buf.p);
             assert_null(w.splices);
             assert_int_equal(c.left, want_n);
+            assert_true(c.memory > 10); /* of files, none */
             assert_int_equal(files[i]->refs,
                              4); /* ours and three ranges; an empty one needs none */
             assert_int_equal(pump(&c, got, sizeof(got), budget, 64), want_n);
             assert_memory_equal(got, want, want_n);
+            assert_int_equal(c.memory, 0);
             assert_int_equal(files[i]->refs, 1);
         }
         file_unref(files[i]);
@@ -278,6 +280,38 @@ static void a_short_file_is_no_data(void **state)
     close(fd[1]);
 }
 
+/* An answer that is sent but for its last byte takes as much memory as before. */
+static void memory_counts_until_the_last_byte(void **state)
+{
+    struct chain c, other;
+    chain_init(&c);
+    chain_init(&other);
+    for (int i = 0; i < 2; i++) {
+        struct writer w = WRITER_INIT;
+        buf_put_zero(&w.buf, 100000);
+        assert_int_equal(chain_add_writer(&other, &w, true), 0);
+        struct buf b = BUF_INIT;
+        buf_put_zero(&b, 100000);
+        assert_int_equal(chain_add_buf(&other, &b), 0);
+        chain_append(&c, &other);
+        assert_int_equal(other.memory, 0);
+    }
+    uint64_t each = c.memory / 2;
+    assert_in_range(each, 200000, 400000);
+    uint8_t *sink = malloc(200000);
+    for (int i = 2; i > 0; i--) {
+        assert_in_range(c.memory, (uint64_t)i * each, (uint64_t)i * each);
+        assert_int_equal(chain_read(&c, sink, 100003), 100003);
+        assert_in_range(c.memory, (uint64_t)i * each, (uint64_t)i * each);
+        assert_int_equal(chain_read(&c, sink, 2), 2);
+        assert_true(c.memory < (uint64_t)i * each - 99000);
+        assert_int_equal(chain_read(&c, sink, 99999), 99999);
+    }
+    assert_int_equal(c.left, 0);
+    assert_int_equal(c.memory, 0);
+    free(sink);
+}
+
 static void giving_up_anywhere_leaks_nothing(void **state)
 {
     struct file *f = counting_file(2000);
@@ -292,6 +326,7 @@ static void giving_up_anywhere_leaks_nothing(void **state)
         assert_int_equal(chain_read(&c, got, at), at);
         assert_memory_equal(got, want, at);
         chain_free(&c);
+        assert_int_equal(c.memory, 0);
         assert_int_equal(f->refs, 1);
     }
     file_unref(f);
@@ -310,6 +345,7 @@ int main(int argc, char **argv)
         unit_test(a_closed_socket_is_an_error_and_no_signal),
         unit_test(a_short_file_is_no_data),
         unit_test(giving_up_anywhere_leaks_nothing),
+        unit_test(memory_counts_until_the_last_byte),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

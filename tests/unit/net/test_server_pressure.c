@@ -1,4 +1,6 @@
 /* Back-pressure and fairness: what a client may make the server do, and hold, at most. */
+#include <stdatomic.h>
+
 #include "net_test.h"
 
 #include <fcntl.h>
@@ -430,6 +432,161 @@ static void a_server_stops_while_it_is_held(void **state)
     close(fd);
 }
 
+/* ---- answers that are not taken, over all connections ---- */
+
+enum { GREEDY = 20, ANSWER = 100000, EACH = 100, BUDGET = 2 << 20 };
+
+static struct server_test *server_with_budget(int64_t stall_ms, int fds[GREEDY])
+{
+    struct server_test *st = server_new();
+    st->limits.max_answer_bytes = BUDGET;
+    st->limits.max_stall_ms = stall_ms;
+    server_begin(st, 2);
+    for (int i = 0; i < GREEDY; i++) {
+        fds[i] = client_socket();
+        int small = 4096; /* so that little of it lies in sockets */
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        assert_int_equal(client_dial(fds[i], st->port), 0);
+    }
+    wait_until(st, st->opened == GREEDY);
+    return st;
+}
+
+static void ask(int fd)
+{
+    for (int k = 0; k < EACH; k++)
+        client_send_frame(fd, "b100000");
+}
+
+/* Not all are served, though no single one comes near its own limit; one that reads is served as
+ * ever; and those that begin to read get all their answers. */
+static void answers_in_memory_are_limited_over_all_connections(void **state)
+{
+    int fds[GREEDY];
+    struct server_test *st = server_with_budget(1 << 30, fds);
+    int reader = client_connect(st);
+    for (int i = 0; i < GREEDY; i++) {
+        ask(fds[i]);
+        client_round_trip(reader, "ebystander");
+    }
+    settle(st);
+    int answered = read_count(st, &st->requests) - GREEDY; /* without the reader's */
+    /* What is in memory, one that passes the share for each, and what the sockets took. */
+    int sockets = GREEDY * 6;
+    assert_in_range(answered, GREEDY, BUDGET / ANSWER + GREEDY + sockets);
+    for (int i = 0; i < EACH; i++)
+        client_round_trip(reader, "e");
+    for (int i = 0; i < GREEDY; i++) {
+        for (int k = 0; k < EACH; k++) {
+            uint32_t n;
+            free(client_recv_frame(fds[i], &n));
+            assert_int_equal(n, ANSWER);
+        }
+        client_round_trip(fds[i], "eafter");
+        close(fds[i]);
+    }
+    close(reader);
+    wait_until(st, st->closed == GREEDY + 1);
+    assert_int_equal(log_lines(st, "closing"), 0);
+    server_end(st);
+}
+
+/* While memory is short, those that take nothing go; one that takes a little now and then stays. */
+static void those_that_take_no_answers_go_when_memory_is_short(void **state)
+{
+    int fds[GREEDY];
+    struct server_test *st = server_with_budget(100, fds);
+    for (int i = 0; i < GREEDY; i++)
+        ask(fds[i]);
+    wait_until(st, st->closed > 0 && log_lines(st, "does not take its answers") == st->closed);
+    /* It ends when there is room again: what the last ones hold is no trouble. */
+    int fd = client_connect(st);
+    for (int i = 0; i < 50; i++)
+        client_round_trip(fd, "e");
+    for (int i = 0; i < GREEDY; i++)
+        close(fds[i]);
+    wait_until(st, st->closed == GREEDY);
+    client_round_trip(fd, "e");
+    close(fd);
+    server_end(st);
+}
+
+static void a_large_answer_is_refused_when_much_too_much_is_held(void **state)
+{
+    int fds[GREEDY];
+    struct server_test *st = server_with_budget(1 << 30, fds);
+    int fd = client_connect(st);
+    for (int i = 0; i < GREEDY && log_lines(st, "too many answers") == 0; i++) {
+        client_send_frame(fds[i], "b1500000"); /* one always, whatever the others hold */
+        wait_until(st, st->requests == 2 * i + 1);
+        client_round_trip(fd, "e");
+    }
+    assert_int_equal(log_lines(st, "too many answers"), 1);
+    wait_until(st, st->closed == 1);
+    client_send_frame(fd, "b500000"); /* not a large one */
+    uint32_t n;
+    free(client_recv_frame(fd, &n));
+    assert_int_equal(n, 500000);
+    for (int i = 0; i < GREEDY; i++)
+        close(fds[i]);
+    wait_until(st, st->closed == GREEDY);
+    close(fd);
+    server_end(st);
+}
+
+/* ---- requests that take long ---- */
+
+static struct {
+    atomic_bool begun, go;
+    atomic_int slow, slow_before_other;
+} slow_work;
+
+static void slow_or_not(void *arg, struct net_request *r)
+{
+    if (r->frame[0] == 's') {
+        atomic_store(&slow_work.begun, true);
+        while (!atomic_load(&slow_work.go))
+            ;
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); /* the work */
+        atomic_fetch_add(&slow_work.slow, 1);
+    } else {
+        atomic_store(&slow_work.slow_before_other, atomic_load(&slow_work.slow));
+    }
+    on_test_request(arg, r);
+}
+
+/* A turn is not so many requests, whatever they take, and a round not so many turns. */
+static void slow_requests_of_some_do_not_hold_up_others(void **state)
+{
+    enum { CLIENTS = 16, SLOW = 16 };
+    struct server_test *st = server_new();
+    st->handler.request = slow_or_not;
+    server_begin(st, 1);
+    int fds[CLIENTS], other = client_connect(st);
+    client_round_trip(other, "e");
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(st);
+        uint8_t all[SLOW * 5];
+        for (int k = 0; k < SLOW; k++)
+            memcpy(all + (size_t)k * 5, "\0\0\0\1s", 5);
+        client_send(fds[i], all, sizeof(all));
+    }
+    while (!atomic_load(&slow_work.begun))
+        ;
+    client_send_frame(other, "e");
+    atomic_store(&slow_work.go, true);
+    client_expect(other, "e");
+    /* The turn that was on, one of each whose socket was readable with it, and a round of turns. */
+    assert_in_range(atomic_load(&slow_work.slow_before_other), 1, 2 * CLIENTS);
+    for (int i = 0; i < CLIENTS; i++) {
+        for (int k = 0; k < SLOW; k++)
+            client_expect(fds[i], "s");
+        close(fds[i]);
+    }
+    close(other);
+    server_end(st);
+}
+
 UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(reserved_answers_hold_reading_back),
           unit_test(no_more_requests_in_work_than_allowed),
@@ -440,4 +597,8 @@ UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(announced_frames_that_do_not_come_make_room),
           unit_test(a_busy_client_does_not_starve_others), unit_test(while_held_no_frame_begins),
           unit_test(a_server_stops_while_it_is_held), unit_test(a_hold_closes_no_slow_sender),
-          unit_test(after_a_hold_memory_is_looked_for_again))
+          unit_test(after_a_hold_memory_is_looked_for_again),
+          unit_test(answers_in_memory_are_limited_over_all_connections),
+          unit_test(those_that_take_no_answers_go_when_memory_is_short),
+          unit_test(a_large_answer_is_refused_when_much_too_much_is_held),
+          unit_test(slow_requests_of_some_do_not_hold_up_others))
