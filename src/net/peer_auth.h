@@ -26,16 +26,19 @@ struct peer_auth_with {
     bool again;            /* on a connection that was authenticated before */
 };
 
-enum peer_auth_step { PEER_AUTH_MORE, PEER_AUTH_DONE };
+enum peer_auth_step { PEER_AUTH_MORE, PEER_AUTH_DONE, PEER_AUTH_WORK };
 
 struct peer_exchange_ops {
     /* `in` is the frame that came (no length in front; n is 0 at the first call). MORE: the frame
      * to send is in `out`, and the next call follows when its answer is there. DONE: nothing is
-     * sent. Else -errno with a line in `why`: -EACCES = the broker refused it, or is not who it
+     * sent. WORK: `work` is due, and when it has returned the next call, with n 0. Else -errno with
+     * a line in `why`: -EACCES = the broker refused it, or is not who it
      * should be; -ENOTSUP = it does not offer the mechanism; -EPROTO = it speaks otherwise;
      * -ENOMEM. */
     int (*step)(struct peer_exchange *x, const void *in, size_t n, struct writer *out, char *why,
                 size_t why_n);
+    /* What takes too long for a loop. On another thread, while nothing else is called. */
+    void (*work)(struct peer_exchange *x);
     /* After DONE: begin again after so long at the latest; 0 = the session has no end. */
     int64_t (*again_after_ms)(const struct peer_exchange *x);
     void (*free)(struct peer_exchange *x);

@@ -6,6 +6,7 @@
  * and what is asked meanwhile waits. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/logline.h"
@@ -16,11 +17,23 @@ static void nobody(void *arg, int status, int version, const void *response)
 {
 }
 
+/* On libuv's threads, for an exchange that has slow work to do. */
+struct login_work {
+    uv_work_t req;
+    struct peer *peer; /* NULL: nobody waits for it, and the exchange goes with it */
+    struct peer_exchange *exchange;
+};
+
 static void end_exchange(struct peer *p)
 {
-    if (p->exchange)
+    if (p->login_work) {
+        p->login_work->peer = NULL;
+        uv_cancel((uv_req_t *)&p->login_work->req);
+    } else if (p->exchange) {
         p->exchange->ops->free(p->exchange);
+    }
     p->exchange = NULL;
+    p->login_work = NULL;
 }
 
 void peer_login_forget(struct peer *p)
@@ -59,6 +72,29 @@ static void logged_in(struct peer *p)
         peer_handshake_begin(p);
 }
 
+static void do_work(uv_work_t *req)
+{
+    struct peer_exchange *x = container_of(req, struct login_work, req)->exchange;
+    x->ops->work(x);
+}
+
+static void after_work(uv_work_t *req, int status);
+
+static int begin_work(struct peer *p)
+{
+    struct login_work *w = calloc(1, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    w->peer = p;
+    w->exchange = p->exchange;
+    int err = uv_queue_work(p->loop, &w->req, do_work, after_work);
+    if (err)
+        free(w);
+    else
+        p->login_work = w;
+    return err;
+}
+
 /* 0, or -errno after a line in the log: the connection is of no use. */
 static int step(struct peer *p, const void *in, size_t n)
 {
@@ -69,11 +105,31 @@ static int step(struct peer *p, const void *in, size_t n)
         rc = send_frame(p, &w);
     else if (rc == PEER_AUTH_DONE)
         logged_in(p);
+    else if (rc == PEER_AUTH_WORK)
+        rc = begin_work(p);
     writer_free(&w);
     if (rc >= 0)
         return 0;
     peer_say_failed(p, "authentication failed", *why ? why : strerror(-rc));
     return rc;
+}
+
+static void after_work(uv_work_t *req, int status)
+{
+    struct login_work *w = container_of(req, struct login_work, req);
+    struct peer *p = w->peer;
+    if (!p) {
+        w->exchange->ops->free(w->exchange);
+        free(w);
+        return;
+    }
+    free(w);
+    p->login_work = NULL;
+    peer_enter(p);
+    int rc = step(p, NULL, 0);
+    if (rc < 0)
+        peer_break(p, NULL, rc);
+    peer_leave(p);
 }
 
 static int begin(struct peer *p, bool again)

@@ -72,6 +72,7 @@ struct peer {
     struct dialer *dialer;          /* DIALING */
     struct peer_link *link;         /* HANDSHAKE, READY */
     struct peer_exchange *exchange; /* logging in, also again; owned */
+    struct login_work *login_work;  /* of the exchange: it is not to be touched meanwhile */
     int64_t login_again_ms;         /* when the login is to be renewed; 0 = never */
     char failure[320];              /* see peer_failure; "" = none */
     struct peer_range ranges[API_KEY_MAX + 1];

@@ -35,7 +35,9 @@ struct sasl_server {
     /* SCRAM, after the first message */
     bool began, known;
     struct scram_credential credential;
-    struct str gs2, client_first_bare, server_first, nonce, name;
+    struct str gs2, client_first_bare, server_first, name;
+    struct str nonce;         /* of both */
+    int32_t client_nonce_len; /* how much of it the client made */
 };
 
 /* problem NULL: no memory. */

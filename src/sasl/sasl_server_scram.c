@@ -46,9 +46,20 @@ static enum sasl_result first(struct sasl_server *s, struct str text, struct byt
                                           s->credential.iterations));
     if (!s->gs2.p || !s->client_first_bare.p || !s->nonce.p || !salt.p || !s->server_first.p)
         return sasl_server_fail(s, NULL, NULL);
+    s->client_nonce_len = m.nonce.len;
     s->began = true;
     *answer = (struct bytes){(const uint8_t *)s->server_first.p, s->server_first.len};
     return SASL_CONTINUE;
+}
+
+/* librdkafka before 2.6.1 writes its own nonce twice, in front of both nonces. What it signs holds
+ * ours all the same, so nothing is lost by taking it, as Kafka before 3.9 did. */
+static bool right_nonce(const struct sasl_server *s, struct str nonce)
+{
+    int32_t more = s->client_nonce_len;
+    if (nonce.len == s->nonce.len + more && memcmp(nonce.p, s->nonce.p, (size_t)more) == 0)
+        nonce = (struct str){nonce.p + more, nonce.len - more};
+    return str_eq(nonce, s->nonce);
 }
 
 /* "biws" is what clients send who do not mind what stood before n=. */
@@ -80,7 +91,7 @@ static enum sasl_result final(struct sasl_server *s, struct str text, struct byt
     struct scram_key signature;
     if (!scram_client_final_parse(text, a, &m))
         return sasl_server_fail(s, NULL, "malformed client-final message");
-    if (!str_eq(m.nonce, s->nonce) || !right_binding(s, m.binding))
+    if (!right_nonce(s, m.nonce) || !right_binding(s, m.binding))
         return sasl_server_fail(s, NULL, "the client-final message is of another exchange");
     struct str auth = scram_auth_message(s->client_first_bare, s->server_first, m.without_proof, a);
     if (!auth.p)

@@ -36,6 +36,7 @@ struct broker {
     struct turns *warming;
     struct workers *background_workers; /* upkeep's */
     struct dynamic_config *dynamic;     /* settings in force */
+    struct scram_users *scram_users;
     struct broker_security *security;
     struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct store *store;

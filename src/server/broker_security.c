@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "net/peer_sasl.h"
+#include "server/sasl_gate.h"
+#include "server/sasl_listener.h"
 
 struct secured_listener {
     struct list link;
@@ -16,9 +19,13 @@ struct secured_listener {
     int16_t protocol;
     struct listen_security listen;
     struct peer_security peer;
+    struct sasl_listener *sasl; /* owned; NULL = no SASL here */
+    struct peer_auth *auth;     /* owned; NULL = we do not log in there */
 };
 
 struct broker_security {
+    struct scram_users *users;
+    const struct clock *clock;
     pthread_mutex_t lock;
     struct list listeners;
 };
@@ -33,7 +40,30 @@ static struct secured_listener *find(struct broker_security *s, struct str name)
     return NULL;
 }
 
-static int add(struct broker_security *s, const struct listener_config *l)
+static void listener_free(struct secured_listener *l)
+{
+    sasl_listener_free(l->sasl);
+    peer_sasl_free(l->auth);
+    free(l->name);
+    free(l);
+}
+
+static int add_sasl(struct broker_security *s, struct secured_listener *own, const struct config *c,
+                    const struct listener_config *l, char *err, size_t err_n)
+{
+    if (!sasl_listener_has(l))
+        return 0;
+    int rc = sasl_listener_new(c, l->name, s->users, &own->sasl, err, err_n);
+    if (!rc && sasl_listener_for_brokers(c, l))
+        rc = sasl_listener_peer(c, l->name, s->clock, &own->auth, err, err_n);
+    own->listen.secured = sasl_gate_secured;
+    own->listen.arg = own->sasl;
+    own->peer.auth = own->auth;
+    return rc;
+}
+
+static int add(struct broker_security *s, const struct config *c, const struct listener_config *l,
+               char *err, size_t err_n)
 {
     struct secured_listener *own = calloc(1, sizeof(*own));
     char *name = own ? strdup(l->name) : NULL;
@@ -44,25 +74,31 @@ static int add(struct broker_security *s, const struct listener_config *l)
     own->name = name;
     own->protocol = l->security_protocol;
     list_init(&own->link);
-    list_push_back(&s->listeners, &own->link);
-    return 0;
+    int rc = add_sasl(s, own, c, l, err, err_n);
+    if (rc)
+        listener_free(own);
+    else
+        list_push_back(&s->listeners, &own->link);
+    return rc;
 }
 
 int broker_security_apply(struct broker_security *s, const struct config *c, char *err,
                           size_t err_n)
 {
     int rc = 0;
+    *err = 0;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < c->listeners_n && !rc; i++)
         if (!find(s, str_of(c->listeners[i].name)))
-            rc = add(s, &c->listeners[i]);
+            rc = add(s, c, &c->listeners[i], err, err_n);
     pthread_mutex_unlock(&s->lock);
-    if (rc)
+    if (rc && !*err)
         snprintf(err, err_n, "listeners: %s", strerror(-rc));
     return rc;
 }
 
-int broker_security_new(const struct config *c, struct broker_security **out, char *err,
+int broker_security_new(const struct config *c, struct scram_users *users,
+                        const struct clock *clock, struct broker_security **out, char *err,
                         size_t err_n)
 {
     struct broker_security *s = calloc(1, sizeof(*s));
@@ -73,6 +109,8 @@ int broker_security_new(const struct config *c, struct broker_security **out, ch
     }
     pthread_mutex_init(&s->lock, NULL);
     list_init(&s->listeners);
+    s->users = users;
+    s->clock = clock;
     return broker_security_apply(s, c, err, err_n);
 }
 
@@ -82,9 +120,7 @@ void broker_security_free(struct broker_security *s)
     if (!s)
         return;
     while ((link = list_pop(&s->listeners))) {
-        struct secured_listener *l = list_entry(link, struct secured_listener, link);
-        free(l->name);
-        free(l);
+        listener_free(list_entry(link, struct secured_listener, link));
     }
     pthread_mutex_destroy(&s->lock);
     free(s);

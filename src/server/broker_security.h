@@ -15,10 +15,12 @@
 
 struct broker_security;
 
-/* Makes it for the listeners of the settings. 0, or -errno with a line in err. @blocks on key
- * stores
+/* Makes it for the listeners of the settings. Borrows users and clock. 0, or -errno with a line in
+ * err. @blocks on key stores
  */
-int broker_security_new(const struct config *c, struct broker_security **out, char *err,
+struct scram_users;
+int broker_security_new(const struct config *c, struct scram_users *users,
+                        const struct clock *clock, struct broker_security **out, char *err,
                         size_t err_n);
 /* When no connection is left. NULL is fine. */
 void broker_security_free(struct broker_security *s);

@@ -20,6 +20,8 @@
 #include "server/entity_configs.h"
 #include "server/fetch_session.h"
 #include "server/finalized_features.h"
+#include "server/sasl_listener.h"
+#include "server/scram_users.h"
 
 static int fail(char *err, size_t err_n, int rc, const char *what)
 {
@@ -66,13 +68,29 @@ static int check_listeners(const struct config *c, char *err, size_t err_n)
     return rc;
 }
 
+/* What SASL needs is looked at without a store, whose users it does not need. */
+static int check_sasl(const struct config *c, char *err, size_t err_n)
+{
+    int rc = 0;
+    for (int i = 0; i < c->listeners_n; i++) {
+        char line[1024] = "";
+        int one = sasl_listener_check(c, &c->listeners[i], line, sizeof(line));
+        if (!one)
+            continue;
+        add_line(err, err_n, *line ? line : strerror(-one));
+        rc = one;
+    }
+    return rc;
+}
+
 int broker_check_supported(const struct config *c, char *err, size_t err_n)
 {
     if (err_n)
         *err = 0;
     int rc = check_zookeeper(c, err, err_n);
     int more = check_listeners(c, err, err_n);
-    return rc ? rc : more;
+    int sasl = check_sasl(c, err, err_n);
+    return rc ? rc : more ? more : sasl;
 }
 
 /* ---- threads ---- */
@@ -117,7 +135,10 @@ static int load_settings(struct broker *b, char *err, size_t err_n)
 static int secure_listeners(struct broker *b, char *err, size_t err_n)
 {
     const struct config *c = dynamic_config_ref(b->dynamic);
-    int rc = broker_security_new(c, &b->security, err, err_n);
+    b->scram_users = scram_users_new();
+    int rc = b->scram_users
+                 ? broker_security_new(c, b->scram_users, b->clock, &b->security, err, err_n)
+                 : fail(err, err_n, -ENOMEM, "cannot keep users");
     config_unref(c);
     return rc;
 }

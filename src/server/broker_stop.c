@@ -15,6 +15,7 @@
 #include "server/dynamic_config.h"
 #include "server/fetch_session.h"
 #include "server/finalized_features.h"
+#include "server/scram_users.h"
 
 enum { GRACE_MS = 1000 }; /* for requests in work, e.g. fetches that wait for records */
 
@@ -158,6 +159,7 @@ static void free_parts(struct broker *b)
     free(b->cluster_id);
     broker_listeners_free(b);
     broker_security_free(b->security);
+    scram_users_free(b->scram_users);
     config_free(b->config);
     pthread_mutex_destroy(&b->listeners_lock);
     pthread_mutex_destroy(&b->lock);

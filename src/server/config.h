@@ -82,13 +82,20 @@ const struct topic_config_row *topic_config_find(struct str name);
  */
 char *topic_config_check(void *arg, struct str name, struct str value);
 
+enum security_protocol {
+    PROTOCOL_PLAINTEXT,
+    PROTOCOL_SSL,
+    PROTOCOL_SASL_PLAINTEXT,
+    PROTOCOL_SASL_SSL
+};
+
 struct listener_config {
-    char *name; /* upper case */
-    char *host; /* "" = all */
-    int port;   /* 0 = any free */
-    int16_t security_protocol;
-    char *advertised_host; /* never ""; NULL: this listener is not advertised */
-    int advertised_port;   /* 0: the bound one */
+    char *name;                /* upper case */
+    char *host;                /* "" = all */
+    int port;                  /* 0 = any free */
+    int16_t security_protocol; /* enum security_protocol */
+    char *advertised_host;     /* never ""; NULL: this listener is not advertised */
+    int advertised_port;       /* 0: the bound one */
 };
 
 struct config_value;

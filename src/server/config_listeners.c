@@ -305,11 +305,12 @@ static int load_advertised_listeners(struct config *c, char *err, size_t err_n)
 
 bool config_listener_served(const struct listener_config *l, char *err, size_t err_n)
 {
-    if (l->security_protocol == 0)
+    if (l->security_protocol == PROTOCOL_PLAINTEXT ||
+        l->security_protocol == PROTOCOL_SASL_PLAINTEXT)
         return true;
     snprintf(err, err_n,
              "listeners=%.200s://%.255s:%d: listener %.200s has the security protocol %s, and this "
-             "version has no TLS and no SASL; make it PLAINTEXT, here or in "
+             "version has no TLS; make it SASL_PLAINTEXT or PLAINTEXT, here or in "
              "listener.security.protocol.map, on a network that may see all, or remove it",
              l->name, l->host, l->port, l->name, protocols[l->security_protocol]);
     return false;

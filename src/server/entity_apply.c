@@ -12,6 +12,7 @@
 #include "server/dynamic_config.h"
 #include "server/entity_configs.h"
 #include "server/quota_entity.h"
+#include "server/scram_users.h"
 
 static bool begins(struct str path, const char *with)
 {
@@ -116,11 +117,19 @@ static int apply_ip(struct broker *b, struct str name, struct config_list list)
     return rc;
 }
 
+static bool is_user(const struct quota_entity *e)
+{
+    return e->part[QUOTA_USER].given && !e->part[QUOTA_CLIENT].given &&
+           !str_is_null(e->part[QUOTA_USER].name);
+}
+
 int entity_apply_quota(struct broker *b, const struct quota_entity *e, struct config_list list)
 {
     if (e->part[QUOTA_IP].given)
         return apply_ip(b, e->part[QUOTA_IP].name, list);
-    return client_quotas_set(b->quotas, e, list);
+    int rc = is_user(e) ? scram_users_set(b->scram_users, e->part[QUOTA_USER].name, list) : 0;
+    int quotas = client_quotas_set(b->quotas, e, list);
+    return rc ? rc : quotas;
 }
 
 /* ---- any ---- */

@@ -18,6 +18,12 @@ static bool software_text_valid(struct str s)
     return true;
 }
 
+bool api_versions_request_valid(const struct api_versions_request *in, int version)
+{
+    return version < 3 || (software_text_valid(in->client_software_name) &&
+                           software_text_valid(in->client_software_version));
+}
+
 /* Clients of the new group protocol need a version that came after 3.9; where that protocol is off
  * the broker says what a 3.9 broker says. */
 static bool as_in_3_9(const struct request *req, const struct api_row *row)
@@ -39,8 +45,7 @@ void handle_api_versions(struct request *req)
     const struct api_versions_request *in = req->body;
     struct api_versions_response out;
     api_versions_response_init(&out);
-    if (request_version(req) >= 3 && (!software_text_valid(in->client_software_name) ||
-                                      !software_text_valid(in->client_software_version))) {
+    if (!api_versions_request_valid(in, request_version(req))) {
         out.error_code = KERR_INVALID_REQUEST;
         request_respond(req, &out);
         return;

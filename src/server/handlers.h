@@ -10,6 +10,8 @@
 #ifndef SERVER_HANDLERS_H
 #define SERVER_HANDLERS_H
 
+#include <stdbool.h>
+
 struct request;
 
 void handle_produce(struct request *req);
@@ -29,6 +31,7 @@ void handle_leave_group(struct request *req);
 void handle_sync_group(struct request *req);
 void handle_describe_groups(struct request *req);
 void handle_list_groups(struct request *req);
+void handle_sasl_handshake(struct request *req);
 void handle_api_versions(struct request *req);
 void handle_create_topics(struct request *req);
 void handle_delete_topics(struct request *req);
@@ -39,6 +42,7 @@ void handle_describe_configs(struct request *req);
 void handle_alter_configs(struct request *req);
 void handle_alter_replica_log_dirs(struct request *req);
 void handle_describe_log_dirs(struct request *req);
+void handle_sasl_authenticate(struct request *req);
 void handle_create_partitions(struct request *req);
 void handle_delete_groups(struct request *req);
 void handle_elect_leaders(struct request *req);
@@ -47,6 +51,7 @@ void handle_incremental_alter_configs(struct request *req);
 void handle_describe_client_quotas(struct request *req);
 void handle_alter_client_quotas(struct request *req);
 void handle_describe_user_scram_credentials(struct request *req);
+void handle_alter_user_scram_credentials(struct request *req);
 void handle_alter_partition_reassignments(struct request *req);
 void handle_list_partition_reassignments(struct request *req);
 void handle_alter_partition(struct request *req);
@@ -60,5 +65,8 @@ void handle_describe_topic_partitions(struct request *req);
 /* What an ApiVersions request of a version that is not served gets, in the form of version 0 (which
  * every client can read): UNSUPPORTED_VERSION and the range of this API. */
 void handle_api_versions_unsupported(struct request *req);
+/* Does it name its client's software as it should? Else the answer is INVALID_REQUEST. */
+struct api_versions_request;
+bool api_versions_request_valid(const struct api_versions_request *in, int version);
 
 #endif

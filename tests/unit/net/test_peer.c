@@ -835,12 +835,15 @@ struct test_login {
     bool again;
     int said;
     int64_t again_after_ms;
+    bool works, worked;
+    pthread_t loop;
 };
 
 struct test_auth {
     struct peer_auth base;
     int64_t again_after_ms;
     int first_error; /* what the first step gives; 0 = goes on */
+    bool works;
 };
 
 static int login_step(struct peer_exchange *x, const void *in, size_t n, struct writer *out,
@@ -849,6 +852,17 @@ static int login_step(struct peer_exchange *x, const void *in, size_t n, struct 
     struct test_login *l = container_of(x, struct test_login, base);
     if (l->said < 0)
         return l->said;
+    if (l->works && l->said == 1 && n == 3) {
+        l->works = false;
+        l->loop = pthread_self();
+        return PEER_AUTH_WORK;
+    }
+    if (l->worked) {
+        assert_int_equal(n, 0);
+        l->worked = false;
+        in = "yes";
+        n = 3;
+    }
     if (l->said > 0 && (n != 3 || memcmp(in, "yes", 3) != 0)) {
         snprintf(why, why_n, "the broker says %.*s", (int)n, (const char *)in);
         return -EACCES;
@@ -871,7 +885,20 @@ static void login_free(struct peer_exchange *x)
     free(container_of(x, struct test_login, base));
 }
 
-static const struct peer_exchange_ops login_ops = {login_step, login_again_after, login_free};
+/* Between "one" and "two" there is slow work, on another thread. */
+static void login_work(struct peer_exchange *x)
+{
+    struct test_login *l = container_of(x, struct test_login, base);
+    assert_false(pthread_equal(pthread_self(), l->loop));
+    l->worked = true;
+}
+
+static const struct peer_exchange_ops login_ops = {
+    .step = login_step,
+    .work = login_work,
+    .again_after_ms = login_again_after,
+    .free = login_free,
+};
 
 static struct peer_exchange *login_begin(const struct peer_auth *a,
                                          const struct peer_auth_with *with)
@@ -880,7 +907,11 @@ static struct peer_exchange *login_begin(const struct peer_auth *a,
     struct test_login *l = calloc(1, sizeof(*l));
     assert_string_equal(with->client_id, "tester");
     assert_string_equal(with->host, "127.0.0.1");
-    *l = (struct test_login){{&login_ops}, with->again, auth->first_error, auth->again_after_ms};
+    *l = (struct test_login){.base = {&login_ops},
+                             .again = with->again,
+                             .said = auth->first_error,
+                             .again_after_ms = auth->again_after_ms,
+                             .works = auth->works};
     return &l->base;
 }
 
@@ -952,6 +983,38 @@ static void a_refused_login_is_told(void **state)
     peer_end(t);
 }
 
+static void slow_work_of_a_login_is_done_elsewhere(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}, .works = true};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    int fd = broker_accept(t);
+    broker_login(fd, "one", "two");
+    answer_versions(fd, VERSIONS_MAX, broker_expect(fd, API_API_VERSIONS, VERSIONS_MAX), 0, 5);
+    answer_metadata(fd, broker_expect(fd, API_METADATA, 9), "in");
+    expect_status(t, 0, 0);
+    close(fd);
+    peer_end(t);
+}
+
+/* The connection, or the peer, may go while the work is under way. */
+static void slow_work_for_nobody(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}, .works = true};
+    for (int round = 0; round < 20; round++) {
+        struct peer_test *t = peer_begin_with(&auth);
+        send_metadata(t, 0, -1);
+        int fd = broker_accept(t);
+        client_expect(fd, "one");
+        client_send_frame(fd, "yes");
+        if (round % 2)
+            close(fd);
+        peer_end(t);
+        if (round % 2 == 0)
+            close(fd);
+    }
+}
+
 static void a_login_that_cannot_begin(void **state)
 {
     struct test_auth auth = {.base = {&auth_ops}, .first_error = -ENOTSUP};
@@ -1017,5 +1080,6 @@ UNIT_MAIN(unit_test(negotiates_then_sends_what_waited),
           unit_test(names_are_looked_up_and_all_addresses_tried), unit_test(freed_in_every_state),
           unit_test(freed_in_a_callback), unit_test(freed_without_use),
           unit_test(logs_in_before_all_else), unit_test(a_refused_login_is_told),
-          unit_test(a_login_that_cannot_begin), unit_test(a_login_is_renewed_with_the_next_request),
+          unit_test(a_login_that_cannot_begin), unit_test(slow_work_of_a_login_is_done_elsewhere),
+          unit_test(slow_work_for_nobody), unit_test(a_login_is_renewed_with_the_next_request),
           unit_test(freed_while_logging_in))
