@@ -79,7 +79,7 @@ class CheckConfig(unittest.TestCase):
                                  "inter.broker.listener.name=SSL\n")
         self.assertEqual(status, 1)
         self.assertRegex(err, r"FATAL .*listeners=SSL://:9093: .*security protocol SSL")
-        self.assertRegex(err, r"FATAL .*listeners=SASL_PLAINTEXT://h:9094")
+        self.assertRegex(err, r"FATAL .*listener SASL_PLAINTEXT: sasl\.enabled\.mechanisms: GSSAPI")
         self.assertRegex(err, r"FATAL .*zookeeper\.connect=h:0")
 
     def test_a_kraft_file_is_told_what_it_is(self):
@@ -95,7 +95,9 @@ class CheckConfig(unittest.TestCase):
                            ("listeners=SSL://:0\nsecurity.inter.broker.protocol=SSL\n", "SSL"),
                            # the listener that is missing for brokers is not what is wrong
                            ("listeners=SSL://127.0.0.1:1\n", "listeners=SSL://127.0.0.1:1: .*no TLS"),
-                           ("listeners=SASL_SSL://:1\ninter.broker.listener.name=X\n", "no TLS and no SASL")):
+                           # the default of sasl.enabled.mechanisms
+                           ("listeners=PLAINTEXT://:0,SASL_PLAINTEXT://127.0.0.1:1\n",
+                            "listener SASL_PLAINTEXT: sasl.enabled.mechanisms: GSSAPI is not served")):
             status, err = self.check(text)
             self.assertEqual(status, 1)
             self.assertRegex(err, "FATAL .*" + word)
