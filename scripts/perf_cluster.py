@@ -201,8 +201,8 @@ class Acks:
         self.thread.join(10)
 
 
-def leader_failover(times):
-    """kill -9 of a leader: from the moment the controller notices to the next record with acks=all."""
+def stops(times, stop):
+    """One partition under Acks; each time, stop(c, acks, leader) gives the milliseconds it took. All of them, sorted."""
     def work(args, folder, c):
         c.create_topic("t", partitions=1, replication=3)
         c.wait_isr("t", 1, 3)
@@ -210,40 +210,42 @@ def leader_failover(times):
         for _ in range(times):
             acks = Acks(c, "t")
             acks.next_ack()
-            dead = next(i for i in c.running() if i == c.leader("t", 0))
-            lines = Lines(c)
-            c.broker(dead).kill()
-            noticed = lines.wait(r"broker %d (died|is gone|went)|\] elected, epoch" % dead)
-            took.append((acks.next_ack() - noticed) * 1000)
+            leader = c.leader("t", 0)
+            took.append(stop(c, acks, leader))
             acks.stop()
-            c.broker(dead).start()
+            c.broker(leader).start()
             c.wait_isr("t", 1, 3)
-        return [{"workload": "leader-failover", "p50_ms": statistics.median(took), "p99_ms": max(took)}]
-    return with_cluster(work)
+        return sorted(took)
+    return work
+
+
+def leader_failover(times):
+    """kill -9 of a leader: from the moment the controller notices to the next record with acks=all."""
+    def kill(c, acks, leader):
+        lines = Lines(c)
+        c.broker(leader).kill()
+        noticed = lines.wait(r"broker %d (died|is gone|went)|\] elected, epoch" % leader)
+        return (acks.next_ack() - noticed) * 1000
+    return percentiles("leader-failover", stops(times, kill))
 
 
 def controlled_stop(times):
     """Clean stop of a leader: the longest time between two acknowledged records."""
-    def work(args, folder, c):
-        c.create_topic("t", partitions=1, replication=3)
-        c.wait_isr("t", 1, 3)
-        took = []
-        for _ in range(times):
-            acks = Acks(c, "t")
-            acks.next_ack()
-            acks.longest = 0.0
-            leader = c.leader("t", 0)
-            c.broker(leader).stop()
-            acks.next_ack()
-            took.append(acks.longest * 1000)
-            if acks.longest > 0.3:
-                print("stop of %d took %.0f ms: %s" % (leader, acks.longest * 1000, acks.errors[-5:]), file=sys.stderr)
-            acks.stop()
-            c.broker(leader).start()
-            c.wait_isr("t", 1, 3)
-        took.sort()
-        return [{"workload": "controlled-stop", "p50_ms": statistics.median(took), "p99_ms": took[-1]}]
-    return with_cluster(work)
+    def stop(c, acks, leader):
+        acks.longest = 0.0
+        c.broker(leader).stop()
+        acks.next_ack()
+        if acks.longest > 0.3:
+            print("stop of %d took %.0f ms: %s" % (leader, acks.longest * 1000, acks.errors[-5:]), file=sys.stderr)
+        return acks.longest * 1000
+    return percentiles("controlled-stop", stops(times, stop))
+
+
+def percentiles(name, work):
+    def figures(args, folder, c):
+        took = work(args, folder, c)
+        return [{"workload": name, "p50_ms": statistics.median(took), "p99_ms": took[-1]}]
+    return with_cluster(figures)
 
 
 def paused_follower(perf, seconds):

@@ -43,6 +43,17 @@ static bool has_twice(struct arena *a, struct id_list l)
     return false;
 }
 
+/* The replicas will be the target and those that were there before the move that is under way. */
+static bool drops_all_in_sync(const struct ctl_partition *p, struct id_list target)
+{
+    for (int i = 0; i < p->isr.n; i++) {
+        const struct ctl_replica *r = context_replica(p, p->isr.v[i]);
+        if (!r || !r->adding || id_list_has(target, r->broker))
+            return false;
+    }
+    return p->isr.n > 0;
+}
+
 const char *move_target_problem(const struct controller *c, const struct ctl_partition *p,
                                 struct id_list target, bool live, struct arena *a)
 {
@@ -62,5 +73,9 @@ const char *move_target_problem(const struct controller *c, const struct ctl_par
                 a, "Replica assignment has brokers that are not alive: %d of replica list %s",
                 target.v[i], ids_text(a, target));
     }
+    if (!text && drops_all_in_sync(p, target))
+        text =
+            arena_printf(a, "The replicas that are in sync, %s, would not be among its replicas.",
+                         ids_text(a, p->isr));
     return text;
 }

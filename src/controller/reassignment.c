@@ -12,7 +12,8 @@
  * begins again at 2 or 4.
  *
  * A new target while one is being worked on replaces it, from the same O; replicas that are in
- * neither are deleted at once. Cancelling is a move back to O. */
+ * neither are deleted at once. Cancelling is a move back to O. Either is refused when nobody in
+ * sync would stay: with who is dropped the records would go (Kafka takes it). */
 #include "controller/reassignment.h"
 
 static struct move *moves_of(struct flow *f)
@@ -43,12 +44,22 @@ static void add_dropped(struct flow *f, struct replica_list *l, struct ctl_parti
 }
 
 /* Their deletion is not waited for. A broker that is away keeps its folder, as with Kafka: nobody
- * tells it later, and it is as good as any other beginning of a copy. */
+ * tells it later, and it is as good as any other beginning of a copy. So does one that turns out to
+ * be all that is in sync (its leader wrote the ISR meanwhile). */
 static void delete_dropped(struct controller *c, const struct replica_list *l)
 {
-    replicas_move(c, l, REPLICA_DELETION_STARTED);
-    replicas_move(c, l, REPLICA_DELETION_SUCCESSFUL);
-    replicas_move(c, l, REPLICA_NON_EXISTENT);
+    struct replica_list going = {l->v, 0, l->cap};
+    for (int i = 0; i < l->n; i++) {
+        struct ctl_replica_ref r = l->v[i];
+        if (!id_list_has(r.partition->isr, r.replica->broker))
+            going.v[going.n++] = r;
+        else
+            say_warn(c->component, "partition %.*s-%d: only broker %d, which goes, is in sync",
+                     STR_ARG(r.partition->topic->name), r.partition->number, r.replica->broker);
+    }
+    replicas_move(c, &going, REPLICA_DELETION_STARTED);
+    replicas_move(c, &going, REPLICA_DELETION_SUCCESSFUL);
+    replicas_move(c, &going, REPLICA_NON_EXISTENT);
     for (int i = 0; i < l->n; i++)
         context_forget_dropped(l->v[i].partition);
 }

@@ -32,7 +32,7 @@ static enum kerr add_move(struct flow *f, struct str topic, int32_t partition,
         return KERR_NO_REASSIGNMENT_IN_PROGRESS;
     if (cancel)
         target = context_origin(p, &f->arena);
-    else if ((*why = move_target_problem(c, p, target, live, &f->arena)))
+    if ((*why = move_target_problem(c, p, target, live && !cancel, &f->arena)))
         return KERR_INVALID_REPLICA_ASSIGNMENT;
     if (!same_assignment(p, target))
         move_add(moves, n, p, target);

@@ -1,5 +1,6 @@
 """docs/operations.md, done as it is written there, on real brokers under load: brokers that are removed and replaced, disks that
 are replaced, throttles that are set by hand, a rolling upgrade."""
+import contextlib
 import json
 import os
 import shutil
@@ -78,9 +79,9 @@ class Operations(unittest.TestCase):
         c.broker(i).kill()
         shutil.rmtree(c.broker(i).data)
 
-    # -- brokers
-
-    def test_a_broker_is_added_and_one_is_removed(self):
+    @contextlib.contextmanager
+    def three_of_four(self):
+        """(cluster, history of topic t): broker 4 is not there yet."""
         with Cluster(4, start=False) as c:
             for i in (1, 2, 3):
                 c.broker(i).start()
@@ -88,22 +89,31 @@ class Operations(unittest.TestCase):
             c.create_topic("t", partitions=4)
             with History(c, "t", 4, pause=0.002) as h:
                 h.grow(100)
-                c.broker(4).start()
-                c.wait_brokers()
-                self.move_to(c, [1, 2, 3, 4])
-                h.grow(100)
-                self.move_to(c, [2, 3, 4])
-                self.assertEqual(self.copies(c), {2, 3, 4})
-                self.assertEqual([d for d in os.listdir(c.broker(1).data) if d.startswith("t-") and not d.endswith("-delete")], [])
-                r = run_tool("kafka-cluster", "unregister", "--bootstrap-server", c.broker(2).address, "--id", 1)
-                self.assertEqual((r.status, r.text), (0, "The target cluster does not support the broker unregistration API.\n"))
-                c.broker(1).stop()
-                h.grow(100)
-                self.assertEqual(self.lacking(c), NOTHING_LACKS)
-                with c.zk.client() as z:
-                    self.assertEqual(sorted(z.children("/brokers/ids")), ["2", "3", "4"])
+                yield c, h
             h.check()
             h.check_copies({p: c.state("t", p)["isr"] for p in range(4)})
+
+    def add_the_fourth(self, c):
+        c.broker(4).start()
+        c.wait_brokers()
+
+    # -- brokers
+
+    def test_a_broker_is_added_and_one_is_removed(self):
+        with self.three_of_four() as (c, h):
+            self.add_the_fourth(c)
+            self.move_to(c, [1, 2, 3, 4])
+            h.grow(100)
+            self.move_to(c, [2, 3, 4])
+            self.assertEqual(self.copies(c), {2, 3, 4})
+            self.assertEqual([d for d in os.listdir(c.broker(1).data) if d.startswith("t-") and not d.endswith("-delete")], [])
+            r = run_tool("kafka-cluster", "unregister", "--bootstrap-server", c.broker(2).address, "--id", 1)
+            self.assertEqual((r.status, r.text), (0, "The target cluster does not support the broker unregistration API.\n"))
+            c.broker(1).stop()
+            h.grow(100)
+            self.assertEqual(self.lacking(c), NOTHING_LACKS)
+            with c.zk.client() as z:
+                self.assertEqual(sorted(z.children("/brokers/ids")), ["2", "3", "4"])
 
     def test_a_broker_with_an_empty_disk_takes_the_place_of_one_that_is_lost(self):
         """The same id: nothing has to be told to anybody."""
@@ -121,24 +131,15 @@ class Operations(unittest.TestCase):
             h.check_copies()
 
     def test_a_broker_with_a_new_id_takes_the_place_of_one_that_is_lost(self):
-        with Cluster(4, start=False) as c:
-            for i in (1, 2, 3):
-                c.broker(i).start()
-            c.wait_brokers()
-            c.create_topic("t", partitions=4)
-            with History(c, "t", 4, pause=0.002) as h:
-                h.grow(100)
-                self.lose_disk(c, 3)
-                h.grow(50)
-                c.broker(4).start()
-                c.wait_brokers()
-                self.assertNotEqual(self.lacking(c), NOTHING_LACKS)
-                self.move_to(c, [1, 2, 4])
-                self.wait_complete(c)
-                self.assertEqual(self.copies(c), {1, 2, 4})
-                h.grow(50)
-            h.check()
-            h.check_copies([1, 2, 4])
+        with self.three_of_four() as (c, h):
+            self.lose_disk(c, 3)
+            h.grow(50)
+            self.add_the_fourth(c)
+            self.assertNotEqual(self.lacking(c), NOTHING_LACKS)
+            self.move_to(c, [1, 2, 4])
+            self.wait_complete(c)
+            self.assertEqual(self.copies(c), {1, 2, 4})
+            h.grow(50)
 
     def test_what_a_broker_knows_of_the_cluster(self):
         """kill -QUIT: partitions without a leader, and those that lack copies."""

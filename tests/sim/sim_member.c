@@ -41,7 +41,7 @@ struct member {
     int32_t generation;
     uint64_t token;
     bool leads;
-    int shared; /* partitions that it shared out */
+    int shared; /* partitions that were shared out */
     int32_t own[PARTITIONS_MAX];
     int64_t at[PARTITIONS_MAX], committed[PARTITIONS_MAX];
     int n;
@@ -92,7 +92,7 @@ static struct bytes bytes_of(const char *text)
 
 /* ---- joining ---- */
 
-struct plan { /* a text for each member: the token, then its partitions */
+struct plan { /* a text for each member: the token, all partitions there are, its own */
     struct sync_group_request_assignment v[16];
     char texts[16][TEXT], ids[16][96];
     int n;
@@ -103,11 +103,11 @@ static void share_out(struct member *m, const struct join_group_response *r, str
     uint64_t token = sim_random();
     if (r->members.n > 16)
         sim_violation("G2: group %s has %d members", m->g->name, r->members.n);
-    m->shared = m->g->topic->partitions;
+    int all = m->g->topic->partitions;
     plan->n = r->members.n;
     for (int i = 0; i < plan->n; i++) {
-        int len = snprintf(plan->texts[i], TEXT, "%llx", (unsigned long long)token);
-        for (int p = i; p < m->shared; p += plan->n)
+        int len = snprintf(plan->texts[i], TEXT, "%llx %d", (unsigned long long)token, all);
+        for (int p = i; p < all; p += plan->n)
             len += snprintf(plan->texts[i] + len, (size_t)(TEXT - len), " %d", p);
         snprintf(plan->ids[i], sizeof(plan->ids[i]), "%.*s", STR_ARG(r->members.v[i].member_id));
         sync_group_request_assignment_init(&plan->v[i]);
@@ -156,6 +156,7 @@ static void take(struct member *m, struct bytes assignment)
     char text[TEXT], *at = text;
     snprintf(text, sizeof(text), "%.*s", (int)assignment.len, (const char *)assignment.p);
     m->token = strtoull(at, &at, 16);
+    m->shared = (int)strtol(at, &at, 10);
     for (m->n = 0; *at == ' ' && m->n < PARTITIONS_MAX; m->n++)
         m->own[m->n] = (int32_t)strtol(at, &at, 10);
     sim_say("%s: member %d has %s in generation %d", m->g->name, m->number, text, m->generation);
@@ -399,7 +400,7 @@ static int generation(struct member *m)
             code = 0;
         if (code == 0 && sim_now() - m->beat > SIM_S)
             code = beat(m);
-        if (code == 0 && m->leads && m->shared && m->shared != m->g->topic->partitions)
+        if (code == 0 && m->leads && m->shared != m->g->topic->partitions)
             code = KERR_REBALANCE_IN_PROGRESS; /* there are more to share out */
         m->settled = code == 0 && has_settled(m);
         m->g->over |= all_settled(m->g);

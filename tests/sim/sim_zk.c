@@ -2,6 +2,7 @@
 #include "sim_zk.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -791,6 +792,23 @@ void zoo_set_debug_level(ZooLogLevel level)
     (void)level;
 }
 
+int zoo_set_servers_resolution_delay(zhandle_t *zh, int delay_ms)
+{
+    (void)zh, (void)delay_ms;
+    return ZOK;
+}
+
+struct sockaddr *zookeeper_get_connected_host(zhandle_t *zh, struct sockaddr *addr,
+                                              socklen_t *addr_len)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(2181)};
+    (void)zh;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memcpy(addr, &at, sizeof(at));
+    *addr_len = sizeof(at);
+    return addr;
+}
+
 /* ---- its calls ---- */
 
 static int send_out(struct _zhandle *zh, enum op_type type, struct part *parts, int n, bool watch,
@@ -880,28 +898,32 @@ int zoo_adelete(zhandle_t *zh, const char *path, int version, void_completion_t 
                     completion, data, NULL, NULL);
 }
 
+static int read_out(zhandle_t *zh, int kind, const char *path, watcher_fn watcher,
+                    const void *completion, const void *data)
+{
+    return send_out(zh, kind, one(part_of(0, path, NULL, 0, 0, 0)), 1, watcher != NULL, completion,
+                    data, NULL, NULL);
+}
+
 int zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *ctx,
               data_completion_t completion, const void *data)
 {
     (void)ctx;
-    return send_out(zh, OP_GET, one(part_of(0, path, NULL, 0, 0, 0)), 1, watcher != NULL,
-                    completion, data, NULL, NULL);
+    return read_out(zh, OP_GET, path, watcher, completion, data);
 }
 
 int zoo_awexists(zhandle_t *zh, const char *path, watcher_fn watcher, void *ctx,
                  stat_completion_t completion, const void *data)
 {
     (void)ctx;
-    return send_out(zh, OP_EXISTS, one(part_of(0, path, NULL, 0, 0, 0)), 1, watcher != NULL,
-                    completion, data, NULL, NULL);
+    return read_out(zh, OP_EXISTS, path, watcher, completion, data);
 }
 
 int zoo_awget_children2(zhandle_t *zh, const char *path, watcher_fn watcher, void *ctx,
                         strings_stat_completion_t completion, const void *data)
 {
     (void)ctx;
-    return send_out(zh, OP_CHILDREN, one(part_of(0, path, NULL, 0, 0, 0)), 1, watcher != NULL,
-                    completion, data, NULL, NULL);
+    return read_out(zh, OP_CHILDREN, path, watcher, completion, data);
 }
 
 void zoo_create_op_init(zoo_op_t *op, const char *path, const char *value, int valuelen,

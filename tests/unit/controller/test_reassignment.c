@@ -440,6 +440,58 @@ static void a_new_target_replaces_the_old_one(void **state)
     sim_stop(c);
 }
 
+/* Only an added replica is in sync: a cancelled move, or another target, would drop it, and with it
+ * the records. Where the ISR was not known to be such, it keeps its folder. Seen by the simulator.
+ */
+static void who_alone_is_in_sync_is_not_dropped(void **state)
+{
+    static const int32_t added[] = {2}, all[] = {0, 1, 2}, other[] = {1, 3};
+    for (int known = 0; known < 2; known++) {
+        for (int cancels = 0; cancels < 2; cancels++) {
+            struct sim_cluster *c = &cluster;
+            open_with_topic(c);
+            assert_int_equal(move(c, "t", 0, target, 2), 0);
+            assert_int_equal(sync_up(c, all, 3), 0);
+            for (int32_t id = 0; id < 2; id++) {
+                sim_broker_kill(c, id, false);
+                sim_drain(c);
+            }
+            for (int32_t id = 0; id < 2; id++) {
+                sim_broker_start(c, id);
+                sim_drain(c);
+            }
+            assert_int_equal(sim_state(c, "t", 0, NULL).leader, 2);
+            assert_int_equal(sync_up(c, all, 3), 0);
+            write_isr(c, added, 1);
+            if (known) {
+                tell_isr(c);
+                sim_drain(c);
+            }
+            int e = cancels ? move(c, "t", 0, NULL, -1) : move(c, "t", 0, other, 2);
+            assert_int_equal(e, known ? KERR_INVALID_REPLICA_ASSIGNMENT : KERR_NONE);
+            assert_non_null(sim_replica(c, 2, "t", 0));
+            if (known)
+                node_is(c, MOVING);
+            assert_int_equal(move(c, "t", 0, target, 2), 0); /* it can always come back */
+            if (!known) {
+                sim_broker_kill(c, 2, false);
+                sim_drain(c);
+                sim_broker_start(c, 2);
+                sim_drain(c);
+            }
+            static const int32_t four[] = {0, 1, 2, 3};
+            assert_int_equal(sim_state(c, "t", 0, NULL).leader, 2);
+            assert_int_equal(sync_up(c, four, 4), 0);
+            node_is(c, DONE);
+            sim_check(c);
+            assert_int_equal(sim_delete_topic(c, "t"), 0); /* the counts of states are right */
+            sim_check(c);
+            assert_false(sim_exists(c, "/brokers/topics/t"));
+            sim_stop(c);
+        }
+    }
+}
+
 /* Each that has a copy, or is to get one, follows in the leader's epoch: in another it would be
  * fenced, and never be in sync. */
 static void all_are_in_the_epoch_of_the_leader(struct sim_cluster *c, const int32_t *ids, int n)
@@ -760,6 +812,7 @@ UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted)
           unit_test(another_order_is_complete_at_once), unit_test(a_move_is_cancelled),
           unit_test(a_cancelled_move_gives_the_leadership_back),
           unit_test(a_new_target_replaces_the_old_one),
+          unit_test(who_alone_is_in_sync_is_not_dropped),
           unit_test(what_has_begun_goes_on_when_asked_again), unit_test(what_cannot_be_is_refused),
           unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
           unit_test(a_controller_that_dies_does_not_stop_a_move))
