@@ -364,9 +364,14 @@ static void fail_gone(struct flow *f)
     call_with_ids(f, failure_steps, change_of(f)->gone, change_of(f)->gone_n);
 }
 
-static const flow_step change_steps[] = {list_brokers,  read_brokers, compare,
-                                         drop_gone,     start_new,    fail_bounced,
-                                         start_bounced, fail_gone,    NULL};
+static void look_at_waiting(struct flow *f)
+{
+    bounced_look(controller_of(f), -1, -1);
+}
+
+static const flow_step change_steps[] = {list_brokers,    read_brokers, compare,       drop_gone,
+                                         start_new,       fail_bounced, start_bounced, fail_gone,
+                                         look_at_waiting, NULL};
 const struct event_kind event_broker_change = {"BrokerChange", change_steps, true, true};
 
 /* Event: the data of a broker's node. job.broker */

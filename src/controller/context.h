@@ -39,8 +39,7 @@ struct ctl_replica {
     uint8_t state; /* enum replica_state; set by context_set_replica */
     bool dead_dir; /* lies in a log dir that failed, as its broker answered; until that restarts */
     bool adding, removing; /* by a reassignment that is under way */
-    bool bounced; /* its broker began another life after the state had been written, as was found
-                     when the controller took over; and another in sync did not */
+    bool bounced;          /* bounced.c: it may have lost records; nobody was elected since */
 };
 
 struct ctl_partition {
@@ -95,6 +94,7 @@ struct ctl_broker {
     int32_t id;
     int64_t epoch; /* czxid of its node */
     bool shutting_down;
+    bool dirs_known;         /* it has answered for all that it hosts, in this reign */
     struct broker_info info; /* in the arena */
     struct arena arena;
     struct broker_channel *channel; /* owned; NULL = cannot be reached */

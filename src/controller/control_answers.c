@@ -28,6 +28,7 @@ struct control_request {
     int version;
     const void *body;
     uint64_t reign;
+    bool asks_dirs; /* a LeaderAndIsr of all that the broker hosts */
 };
 
 struct control_round *control_round_new(struct controller *c)
@@ -73,7 +74,8 @@ void control_send(struct control_round *r, struct ctl_broker *to, int16_t api_ke
                                   .api_key = api_key,
                                   .version = version,
                                   .body = request,
-                                  .reign = r->c->reign};
+                                  .reign = r->c->reign,
+                                  .asks_dirs = r->c->asks_dirs && api_key == API_LEADER_AND_ISR};
     list_push_back(&r->requests, &q->link);
 }
 
@@ -277,6 +279,8 @@ static void answered(void *arg, int status, const void *response)
             look_at_update_metadata(q, response);
         else
             look_at_stop_replica(q, response);
+        if (q->asks_dirs)
+            bounced_look(c, q->broker, q->broker_epoch);
     }
     round_unref(round);
 }

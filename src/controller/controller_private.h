@@ -48,6 +48,8 @@ struct controller {
     struct context ctx;
     int64_t topics_as_of; /* of the last listing of /brokers/topics; 0 = the next is in full */
     int ignored_topics;   /* malformed ones, which the listing counts all the same */
+    bool some_bounced;    /* a partition may have a replica that is `bounced` */
+    bool asks_dirs;       /* the round tells brokers of all that they host */
     bool metadata_to_all; /* the round has an UpdateMetadata for everyone */
     struct ctl_partition **metadata; /* partitions in it; owned */
     int metadata_n, metadata_cap;
@@ -211,6 +213,15 @@ int elect_watch(struct controller *c); /* 0 or -ENOMEM */
 
 /* failover.c */
 extern const flow_step failover_steps[];
+
+/* bounced.c */
+/* The state was written at this zxid: who began another life since? */
+void bounced_note(const struct controller *c, struct ctl_partition *p, int64_t written);
+bool bounced_any(const struct ctl_partition *p);
+void bounced_forget(struct ctl_partition *p);
+extern const struct event_kind event_bounced;
+/* That broker has answered for all it hosts; or (-1) one may be gone. */
+void bounced_look(struct controller *c, int32_t broker, int64_t broker_epoch);
 
 /* broker_change.c */
 extern const struct event_kind event_broker_change, event_broker_modified;

@@ -1,6 +1,6 @@
 /* failover.c - what a broker does that has just been elected: reads everything, tells everyone. The
- * order of the steps matters: a broker must know the live ones before it can follow them, and what
- * is to be deleted must not be elected. */
+ * order of the steps matters: a broker must know the live ones before it can follow them, what is
+ * to be deleted must not be elected, and what has no leader is waited for more than all else. */
 #include "controller/controller_private.h"
 
 /* In this mode there are no features; their node is made or put right all the same. */
@@ -156,25 +156,6 @@ static void read_states(struct flow *f)
     }
 }
 
-/* A broker that was killed and is back before anybody noticed is in the ISRs, and leads, still: but
- * what it had not flushed may be gone (a power cut). Who was registered after the state had been
- * written is such a one, and is passed over while there is another in sync. */
-static bool has_bounced(const struct controller *c, int32_t broker, int64_t written)
-{
-    const struct ctl_broker *b = context_broker(&c->ctx, broker);
-    return b && b->epoch > written;
-}
-
-static void note_bounced(const struct controller *c, struct ctl_partition *p, int64_t written)
-{
-    bool other = false;
-    for (int i = 0; i < p->isr.n; i++)
-        other |= context_is_live(&c->ctx, p->isr.v[i]) && !has_bounced(c, p->isr.v[i], written);
-    for (int i = 0; other && i < p->replicas_n; i++)
-        p->replicas[i].bounced = id_list_has(p->isr, p->replicas[i].broker) &&
-                                 has_bounced(c, p->replicas[i].broker, written);
-}
-
 static void learn_states(struct flow *f)
 {
     struct controller *c = controller_of(f);
@@ -189,7 +170,7 @@ static void learn_states(struct flow *f)
         else if (context_set_known(r->user, &node, r->ops[0].stat.version))
             flow_fail(f, -ENOMEM);
         else
-            note_bounced(c, r->user, r->ops[0].stat.mzxid);
+            bounced_note(c, r->user, r->ops[0].stat.mzxid);
     }
 }
 
@@ -208,11 +189,11 @@ static void tell_live_brokers(struct flow *f)
     batch_send(c);
 }
 
-/* States are taken as they are found, then moved as after any other change. */
+/* States are taken as they are found, then moved as after any other change. job.replicas: those
+ * that are offline */
 static void begin_replicas(struct flow *f)
 {
     struct job *j = job_of(f);
-    struct replica_list online = {NULL, 0, 0};
     for (int i = 0; i < j->topics.n; i++) {
         struct ctl_topic *t = j->topics.v[i];
         for (int k = 0; k < t->partitions_n; k++) {
@@ -221,21 +202,15 @@ static void begin_replicas(struct flow *f)
                 bool is = replica_is_online(j->c, p, p->replicas[m].broker);
                 context_set_replica(p, &p->replicas[m],
                                     is ? REPLICA_ONLINE : REPLICA_DELETION_INELIGIBLE);
-                job_add_replica(f, is ? &online : &j->replicas, p, &p->replicas[m]);
+                if (!is)
+                    job_add_replica(f, &j->replicas, p, &p->replicas[m]);
             }
         }
     }
-    replicas_move(j->c, &online, REPLICA_ONLINE);
 }
 
-static bool is_in_order(const struct ctl_partition *p)
-{
-    bool bounced = false;
-    for (int i = 0; i < p->replicas_n; i++)
-        bounced |= p->replicas[i].bounced;
-    return !bounced && p->state == PARTITION_ONLINE;
-}
-
+/* Those that need a leader; where it matters who has bounced, that is seen to when the others have
+ * answered. */
 static void begin_partitions(struct flow *f)
 {
     struct job *j = job_of(f);
@@ -246,11 +221,35 @@ static void begin_partitions(struct flow *f)
             p->state = !p->known                               ? PARTITION_NEW
                        : replica_is_online(j->c, p, p->leader) ? PARTITION_ONLINE
                                                                : PARTITION_OFFLINE;
-            if (!is_in_order(p) && !t->deleting)
+            p->elected = false;
+            if (bounced_any(p))
+                j->c->some_bounced = true;
+            else if (p->state != PARTITION_ONLINE && !t->deleting)
                 job_add_partition(f, &j->partitions, p);
         }
     }
     partitions_elect(f, j->partitions, ELECT_TAKEN_OVER);
+}
+
+/* All brokers of all they host but what they were told just now. Their answers name the log dirs
+ * that have failed. */
+static void tell_replicas(struct flow *f)
+{
+    struct job *j = job_of(f);
+    struct replica_list online = {NULL, 0, 0};
+    for (int i = 0; i < j->topics.n; i++) {
+        struct ctl_topic *t = j->topics.v[i];
+        for (int k = 0; k < t->partitions_n; k++) {
+            struct ctl_partition *p = t->partitions[k];
+            for (int m = 0; m < p->replicas_n && !p->elected; m++)
+                if (p->replicas[m].state == REPLICA_ONLINE && !p->replicas[m].bounced)
+                    job_add_replica(f, &online, p, &p->replicas[m]);
+        }
+    }
+    j->c->asks_dirs = true;
+    replicas_move(j->c, &online, REPLICA_ONLINE);
+    j->c->asks_dirs = false;
+    bounced_look(j->c, -1, -1);
 }
 
 /* After the elections, which have taken the dead out of the ISRs of what they led: leaders are
@@ -282,9 +281,22 @@ static void begin_upkeep(struct flow *f)
         executor_timer_start(c->o.ex, &c->rebalance_timer, FIRST_REBALANCE_MS);
 }
 
-const flow_step failover_steps[] = {read_feature,     write_feature,     list_notices,
-                                    delete_notices,   watch_and_list,    read_nodes,
-                                    learn_nodes,      read_states,       learn_states,
-                                    learn_deletions,  tell_live_brokers, begin_replicas,
-                                    begin_partitions, lose_replicas,     moves_resume,
-                                    resume_deletions, begin_upkeep,      NULL};
+const flow_step failover_steps[] = {read_feature,
+                                    write_feature,
+                                    list_notices,
+                                    delete_notices,
+                                    watch_and_list,
+                                    read_nodes,
+                                    learn_nodes,
+                                    read_states,
+                                    learn_states,
+                                    learn_deletions,
+                                    tell_live_brokers,
+                                    begin_replicas,
+                                    begin_partitions,
+                                    tell_replicas,
+                                    lose_replicas,
+                                    moves_resume,
+                                    resume_deletions,
+                                    begin_upkeep,
+                                    NULL};

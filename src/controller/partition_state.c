@@ -83,9 +83,8 @@ static bool prepare(struct flow *f, const struct ctl_partition *p, struct electi
     }
     for (int i = 0; i < n; i++) {
         const struct ctl_broker *b = context_broker(&c->ctx, p->replicas[i].broker);
-        bool passed_over = job_of(f)->strategy == ELECT_TAKEN_OVER && p->replicas[i].bounced;
         r[i] = (struct election_replica){.broker = p->replicas[i].broker,
-                                         .online = !passed_over &&
+                                         .online = !p->replicas[i].bounced &&
                                                    replica_is_online(c, p, p->replicas[i].broker),
                                          .stopping = b && b->shutting_down,
                                          .leaving = p->replicas[i].removing};
@@ -144,21 +143,11 @@ static void take_over(struct flow *f, struct state_item *it, int32_t epoch)
     if (how != ELECT_KEEP)
         set_state(c, p, PARTITION_ONLINE);
     p->elected = true;
+    bounced_forget(p);
     for (int i = 0; i < p->replicas_n; i++)
         if (is_new ? replica_is_online(c, p, p->replicas[i].broker)
                    : is_told(c, p, &p->replicas[i], how))
             batch_leader_and_isr(c, p->replicas[i].broker, p, is_new);
-}
-
-/* Who lived on has left the ISR since: then those will do. */
-static bool forget_bounced(struct ctl_partition *p)
-{
-    bool any = false;
-    for (int i = 0; i < p->replicas_n; i++) {
-        any |= p->replicas[i].bounced;
-        p->replicas[i].bounced = false;
-    }
-    return any;
 }
 
 /* sure: `now` was just read. */
@@ -177,8 +166,10 @@ static void elect(struct flow *f, struct state_item *it, const struct partition_
         it->phase = STATE_READ;
         return;
     }
-    if (!found && forget_bounced(p))
+    if (!found && bounced_any(p)) { /* the others cannot, or left the ISR: then those will do */
+        bounced_forget(p);
         found = prepare(f, p, &e, &who, now->isr.n) && election_run(&e, how, &who);
+    }
     if (!found && (how == ELECT_OFFLINE || how == ELECT_UNCLEAN || how == ELECT_TAKEN_OVER)) {
         e.unclean =
             how == ELECT_UNCLEAN || (c->o.unclean && c->o.unclean(c->o.arg, p->topic->name));

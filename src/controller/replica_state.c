@@ -146,9 +146,10 @@ static void stop_them(struct flow *f)
         batch_stop(j->c, items_of(f)[i].replica->broker, items_of(f)[i].partition, false);
 }
 
-/* The others are told what the store holds, changed or not. */
+/* All brokers are told what the store holds, who has one of the other replicas only if that is
+ * news: the others know it, or will. */
 static void tell_others(struct flow *f, struct state_item *it, const struct partition_node *node,
-                        int32_t epoch)
+                        int32_t epoch, bool written)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
@@ -160,7 +161,7 @@ static void tell_others(struct flow *f, struct state_item *it, const struct part
     if (p->topic->deleting)
         return;
     batch_metadata(c, p); /* also when there are no others */
-    for (int i = 0; i < p->replicas_n; i++)
+    for (int i = 0; i < p->replicas_n && written; i++)
         if (p->replicas[i].broker != it->replica->broker)
             batch_leader_and_isr(c, p->replicas[i].broker, p, false);
 }
@@ -199,8 +200,8 @@ static void decide_by_what_is_known(struct flow *f, struct state_item *it)
     } else if (id_list_has(p->isr, it->replica->broker)) {
         take_out(f, it, &now, p->epoch);
     } else if (gone && p->controller_epoch == c->epoch) {
-        tell_others(f, it, &now, p->epoch); /* taken out by an election of ours */
-    } else {                                /* its leader may have taken it in */
+        tell_others(f, it, &now, p->epoch, false); /* taken out by an election of ours */
+    } else {                                       /* its leader may have taken it in */
         it->phase = STATE_READ;
     }
 }
@@ -211,12 +212,12 @@ static void decide_by_what_was_read(struct flow *f, struct state_item *it,
     if (id_list_has(now->isr, it->replica->broker))
         take_out(f, it, now, epoch);
     else
-        tell_others(f, it, now, epoch);
+        tell_others(f, it, now, epoch, false);
 }
 
 static void out_is_written(struct flow *f, struct state_item *it, int32_t epoch)
 {
-    tell_others(f, it, &it->node, epoch);
+    tell_others(f, it, &it->node, epoch, true);
 }
 
 static void begin_group(struct flow *f)

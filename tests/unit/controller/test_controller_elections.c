@@ -283,9 +283,10 @@ static void a_failed_log_dir_takes_only_its_own_partitions(void **state)
 }
 
 /* Brokers that bounce, so many of those of t-0 (1, 0, 2), and the controller is gone before it sees
- * that: the next one has to find out. */
-static struct partition_node bounce_behind_the_controllers_back(struct sim_cluster *c, int brokers)
+ * that: the next one has to find out. dead: bits of the brokers whose log dir has failed. */
+static struct partition_node bounce_with_dead_dirs(struct sim_cluster *c, int brokers, int dead)
 {
+    int told[3];
     sim_start(c, 4);
     while (sim_active(c)->id != 3) { /* none of the replicas */
         int32_t id = sim_active(c)->id;
@@ -297,10 +298,51 @@ static struct partition_node bounce_behind_the_controllers_back(struct sim_clust
     assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
     for (int i = 0; i < brokers; i++)
         sim_bounce(c, order[i]);
+    for (int i = 0; i < brokers; i++)
+        told[i] = c->brokers[order[i]].lisr_partitions;
+    for (int i = 0; i < 3; i++)
+        if (dead & (1 << order[i]))
+            c->brokers[order[i]].dead_topic = "t";
     sim_broker_kill(c, 3, false);
     sim_drain(c);
-    sim_check(c);
-    return sim_state(c, "t", 0, NULL);
+    if (!dead)
+        sim_check(c);
+    struct partition_node now = sim_state(c, "t", 0, NULL);
+    for (int i = 0; i < brokers && brokers < 3 && !dead; i++) { /* nothing but who leads now */
+        assert_int_equal(c->brokers[order[i]].lisr_partitions, told[i] + 1);
+        assert_int_equal(sim_replica(c, order[i], "t", 0)->leader, now.leader);
+        assert_int_equal(sim_replica(c, order[i], "t", 0)->leader_epoch, 1);
+    }
+    return now;
+}
+
+static struct partition_node bounce_behind(struct sim_cluster *c, int brokers)
+{
+    return bounce_with_dead_dirs(c, brokers, 0);
+}
+
+/* The others' log dirs have failed, which the new controller has to find out as well: then who
+ * bounced is all there is. */
+static void who_bounced_unseen_leads_when_the_others_cannot(void **state)
+{
+    enum { ON_0 = 1, ON_1 = 2, ON_2 = 4 };
+    struct sim_cluster *c = &cluster;
+    struct partition_node now = bounce_with_dead_dirs(c, 1, ON_0);
+    assert_int_equal(now.leader, 2);
+    assert_int_equal(now.isr.n, 1);
+    sim_stop(c);
+    now = bounce_with_dead_dirs(c, 1, ON_0 | ON_2);
+    assert_int_equal(now.leader, 1);
+    assert_int_equal(now.isr.n, 1);
+    sim_stop(c);
+    now = bounce_with_dead_dirs(c, 2, ON_2);
+    assert_int_equal(now.leader, 1);
+    assert_true(id_list_has(now.isr, 0));
+    assert_false(id_list_has(now.isr, 2));
+    sim_stop(c);
+    now = bounce_with_dead_dirs(c, 2, ON_2 | ON_1);
+    assert_int_equal(now.leader, 0);
+    sim_stop(c);
 }
 
 /* What they had not flushed may be gone: they must not lead, nor count as in sync, while there is
@@ -308,21 +350,21 @@ static struct partition_node bounce_behind_the_controllers_back(struct sim_clust
 static void who_bounced_unseen_is_not_in_sync(void **state)
 {
     struct sim_cluster *c = &cluster;
-    struct partition_node now = bounce_behind_the_controllers_back(c, 0);
+    struct partition_node now = bounce_behind(c, 0);
     assert_int_equal(now.leader, 1);
     assert_int_equal(now.isr.n, 3);
     assert_int_equal(now.leader_epoch, 0);
     sim_stop(c);
-    now = bounce_behind_the_controllers_back(c, 1);
+    now = bounce_behind(c, 1);
     assert_int_equal(now.leader, 0);
     assert_int_equal(now.isr.n, 2);
     assert_false(id_list_has(now.isr, 1));
     sim_stop(c);
-    now = bounce_behind_the_controllers_back(c, 2);
+    now = bounce_behind(c, 2);
     assert_int_equal(now.leader, 2);
     assert_int_equal(now.isr.n, 1);
     sim_stop(c);
-    now = bounce_behind_the_controllers_back(c, 3); /* all alike */
+    now = bounce_behind(c, 3); /* all alike */
     assert_int_equal(now.leader, 1);
     assert_int_equal(now.isr.n, 3);
     sim_stop(c);
@@ -348,6 +390,7 @@ static void a_follower_that_bounced_unseen_leaves_the_isr(void **state)
 
 UNIT_MAIN(unit_test(preferred_leaders_lead_again_when_asked),
           unit_test(who_bounced_unseen_is_not_in_sync),
+          unit_test(who_bounced_unseen_leads_when_the_others_cannot),
           unit_test(a_follower_that_bounced_unseen_leaves_the_isr),
           unit_test(all_that_need_it_are_elected),
           unit_test(an_unclean_election_is_made_when_asked),
