@@ -3,7 +3,8 @@
  * STATES  IN_WORK -> ANSWERED | CLOSES   by the handler, while the connection lives; it then only
  *                                        keeps its place in the line
  *         IN_WORK -> ABORTED             the connection closed; the handler still holds it
- * The frame and the arena go back when the handler is done, not when the answer is out. */
+ * The frame and the arena go back when the handler is done, not when the answer is out; the frame
+ * earlier if the handler says so. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,22 +55,30 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     return r;
 }
 
-/* The handler is done with the frame and the arena. */
-static void release_memory(struct net_request *r)
+static void release_frame(struct net_request *r)
 {
     struct net_shard *sh = r->conn->shard;
     struct frame_mem mem = {r->frame, r->frame_cap, false};
+    if (!r->frame)
+        return;
     r->frame = NULL;
+    frame_pool_put(shard_frames(sh), &mem);
+    shard_uncharge(sh, r->charged);
+    r->conn->work_bytes -= r->charged;
+    r->charged = 0;
+}
+
+/* The handler is done with the frame and the arena. */
+static void release_memory(struct net_request *r)
+{
+    release_frame(r);
     if (r->arena.used <= ARENA_KEEP)
         arena_reset(&r->arena);
     else
         arena_free(&r->arena);
-    frame_pool_put(shard_frames(sh), &mem);
-    shard_uncharge(sh, r->charged);
-    r->conn->work_bytes -= r->charged;
     r->conn->unsent -= r->reserved;
     conn_count_memory(r->conn, -(int64_t)r->reserved);
-    r->charged = r->reserved = 0;
+    r->reserved = 0;
 }
 
 static void unlink_request(struct net_request *r)
@@ -84,8 +93,7 @@ void request_free(struct net_request *r)
     struct conn *c = r->conn;
     struct net_shard *sh = c->shard;
     unlink_request(r);
-    if (r->frame)
-        release_memory(r);
+    release_memory(r); /* unless it was answered */
     c->unsent -= r->answer.left;
     conn_count_memory(c, -(int64_t)r->answer.memory);
     chain_free(&r->answer);
@@ -154,6 +162,12 @@ static void finish(struct net_request *r, enum request_state state, struct chain
     conn_collect(c);
     conn_settle(c);
     conn_unref(c);
+}
+
+void net_request_release_frame(struct net_request *r)
+{
+    release_frame(r);
+    conn_settle(r->conn);
 }
 
 void net_request_reserve(struct net_request *r, uint32_t bytes)

@@ -42,7 +42,8 @@ struct listener;
 
 struct net_request {
     struct conn *conn; /* valid as long as the request */
-    uint8_t *frame;    /* the request's bytes without the length; writable; owned by the request */
+    uint8_t *frame;    /* the request's bytes without the length; writable; owned by the request.
+                          NULL once they were released */
     uint32_t frame_len;
     int64_t received_ns; /* monotonic */
     struct arena arena;  /* lives as long as the request, capped */
@@ -109,6 +110,10 @@ void net_request_close_conn(struct net_request *r, const char *fmt, ...)
 void net_request_answer_and_close(struct net_request *r, struct chain *c, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The frame is not needed any more, though the request waits: its memory goes back, and does not
+ * count. The connection may be read on within the call, or be closed. @thread the connection's
+ * reactor */
+void net_request_release_frame(struct net_request *r);
 /* The answer will take so much memory: counted as unsent until the request is finished, so that a
  * client cannot have many large answers made at once. Once a request, while it is being worked on.
  * @thread the connection's reactor */

@@ -97,8 +97,34 @@ static void aborted(struct net_request *r)
     pending_cancel(&op->pending);
 }
 
+/* Records that are appended need no second place in memory while their followers are waited for:
+ * the frame goes. What the answer tells of it is copied; without memory for that it stays. */
+static void release_frame(struct produce_op *op)
+{
+    struct arena *a = op->req->arena;
+    struct str client = arena_str(a, op->req->header.client_id);
+    struct str *names = arena_array(a, struct str, (size_t)op->response.responses.n);
+    if (!names || (!client.p && op->req->header.client_id.p))
+        return;
+    for (int32_t t = 0; t < op->response.responses.n; t++)
+        if (!(names[t] = arena_str(a, op->response.responses.v[t].name)).p)
+            return;
+    op->req->header.client_id = client;
+    int slot = 0;
+    for (int32_t t = 0; t < op->response.responses.n; t++) {
+        struct produce_response_response *r = &op->response.responses.v[t];
+        r->name = names[t];
+        for (int32_t i = 0; i < r->partition_responses.n; i++, slot++) {
+            op->slots[slot].topic = names[t];
+            op->slots[slot].data = NULL;
+        }
+    }
+    net_request_release_frame(op->req->net);
+}
+
 static void wait_for_replicas(struct produce_op *op)
 {
+    release_frame(op);
     if (op->req->net->gone) { /* during the append or the flush: nobody would end the wait */
         finished(&op->pending, PENDING_CANCELLED);
         return;

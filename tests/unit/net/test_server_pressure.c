@@ -432,6 +432,53 @@ static void a_server_stops_while_it_is_held(void **state)
     close(fd);
 }
 
+static void release_kept(void *arg)
+{
+    net_request_release_frame(arg);
+}
+
+/* A request that waits without its frame holds up nobody: neither its own connection nor others. */
+static void a_released_frame_does_not_count(void **state)
+{
+    struct server_test *st = server_new();
+    st->limits.max_inflight_bytes = 1000;
+    st->limits.max_pipelined_bytes = 1000;
+    server_begin(st, 2);
+    char frame[1001] = "l";
+    memset(frame + 1, 'x', sizeof(frame) - 2);
+    int a = client_connect(st), b = client_connect(st);
+    client_send_frame(a, frame);
+    wait_until(st, st->kept_n == 1);
+    client_send_frame(a, frame);
+    settle(st);
+    assert_int_equal(read_count(st, &st->kept_n), 1);
+    call_on(conn_executor(st->kept[0]->conn), release_kept, st->kept[0]);
+    wait_until(st, st->kept_n == 2);
+    assert_null(st->kept[0]->frame);
+    assert_int_equal(st->kept[0]->frame_len, 1000);
+    client_send_frame(b, "eb");
+    settle(st);
+    assert_int_equal(read_count(st, &st->requests), 2);
+    call_on(conn_executor(st->kept[1]->conn), release_kept, st->kept[1]);
+    client_expect(b, "eb");
+    finish_kept(st, 1, "second");
+    finish_kept(st, 0, "first");
+    client_expect(a, "first");
+    client_expect(a, "second");
+    for (int i = 2; i < 4; i++) { /* one that closes, and one that is finished after that */
+        client_send_frame(a, frame);
+        wait_until(st, st->kept_n == i + 1);
+        call_on(conn_executor(st->kept[i]->conn), release_kept, st->kept[i]);
+    }
+    client_break(a);
+    wait_until(st, st->aborted == 2);
+    finish_kept(st, 2, "too late");
+    finish_kept(st, 3, NULL);
+    client_round_trip(b, frame + 1);
+    close(b);
+    server_end(st);
+}
+
 /* ---- answers that are not taken, over all connections ---- */
 
 enum { GREEDY = 20, ANSWER = 100000, EACH = 100, BUDGET = 2 << 20 };
@@ -598,6 +645,7 @@ UNIT_MAIN(unit_test(a_client_that_never_reads_is_no_longer_read),
           unit_test(a_busy_client_does_not_starve_others), unit_test(while_held_no_frame_begins),
           unit_test(a_server_stops_while_it_is_held), unit_test(a_hold_closes_no_slow_sender),
           unit_test(after_a_hold_memory_is_looked_for_again),
+          unit_test(a_released_frame_does_not_count),
           unit_test(answers_in_memory_are_limited_over_all_connections),
           unit_test(those_that_take_no_answers_go_when_memory_is_short),
           unit_test(a_large_answer_is_refused_when_much_too_much_is_held),

@@ -47,6 +47,7 @@ struct call {
     void *answer;     /* decoded response struct */
     char why[256];    /* CLOSED */
     struct conn own_conn;
+    size_t frame_n;
 };
 
 /* ---- what handlers call ---- */
@@ -117,6 +118,11 @@ int64_t config_int(const struct config *c, const char *name)
 struct executor *request_executor(const struct request *req)
 {
     return sim_executor_ex(req->broker->bench.sim);
+}
+void net_request_release_frame(struct net_request *r)
+{
+    memset(r->frame, 0xa5, container_of(r, struct call, net)->frame_n); /* as others would */
+    r->frame = NULL;
 }
 void net_request_reserve(struct net_request *r, uint32_t bytes)
 {
@@ -262,6 +268,8 @@ static UNUSED void call_on(struct broker *b, struct conn *conn, struct call *c, 
     assert_false(w.unsupported);
     uint8_t *frame = arena_alloc(&c->arena, w.buf.len + 1);
     memcpy(frame, w.buf.p, w.buf.len);
+    c->net.frame = frame;
+    c->frame_n = w.buf.len;
     struct reader r = reader_of(frame, w.buf.len);
     void *decoded = arena_calloc(&c->arena, 1, api->request->body->size);
     assert_int_equal(msg_decode(api->request, version, &r, &c->arena, decoded), 0);

@@ -434,6 +434,43 @@ static void acks_all_ends_when_leadership_or_isr_is_lost(void **state)
     }
 }
 
+/* Nothing of the answer comes from it: not the names, and not who leads now. */
+static void the_frame_is_gone_while_replicas_are_waited_for(void **state)
+{
+    for (int version = 3; version <= 11; version++) {
+        struct broker b;
+        struct produce p;
+        struct call c;
+        broker_open(&b);
+        partition_unref(bench_leader(&b.bench, NUMBERS(1, 2)));
+        produce_init(&p, version, -1);
+        put(&p, "unknown", 0, 1, 10);
+        put(&p, "t", 0, 2, 10);
+        send_produce(&b, &c, &p);
+        assert_int_equal(c.how, WAITING);
+        assert_null(c.net.frame);
+        assert_true(str_eqz(c.req.header.client_id, "client"));
+        int32_t both[] = {1, 2};
+        struct lead l = {.leader = 2,
+                         .leader_epoch = 7,
+                         .isr = both,
+                         .isr_n = 2,
+                         .replicas = both,
+                         .replicas_n = 2};
+        assert_int_equal(bench_lead(&b.bench, "t", 0, l), KERR_NONE);
+        drain(&b);
+        assert_int_equal(code_of(&c, 0), KERR_UNKNOWN_TOPIC_OR_PARTITION);
+        assert_int_equal(code_of(&c, 1), KERR_NOT_LEADER_OR_FOLLOWER);
+        assert_int_equal(answer_of(&c, 1)->current_leader.leader_id, version >= 10 ? 2 : -1);
+        const struct produce_response *r = c.answer;
+        assert_true(str_eqz(r->responses.v[0].name, "unknown"));
+        assert_true(str_eqz(r->responses.v[1].name, "t"));
+        call_free(&c);
+        produce_free(&p);
+        broker_close(&b);
+    }
+}
+
 static void too_small_an_isr_refuses_acks_all_only(void **state)
 {
     struct broker b;
@@ -675,6 +712,7 @@ UNIT_MAIN(unit_test(every_version_appends), unit_test(offsets_are_given_where_th
           unit_test(new_leader_is_named), unit_test(acks_all_waits_for_the_isr),
           unit_test(acks_all_times_out_with_the_data_in_place),
           unit_test(acks_all_ends_when_leadership_or_isr_is_lost),
+          unit_test(the_frame_is_gone_while_replicas_are_waited_for),
           unit_test(too_small_an_isr_refuses_acks_all_only),
           unit_test(client_that_left_is_not_waited_for),
           unit_test(client_that_left_during_the_flush_is_not_waited_for),
