@@ -768,10 +768,20 @@ int zoo_recv_timeout(zhandle_t *zh)
     return zh->timeout_ms;
 }
 
-const char *zoo_get_current_server(zhandle_t *zh)
+int zoo_set_servers_resolution_delay(zhandle_t *zh, int delay_ms)
 {
     (void)zh;
-    return "zk:2181";
+    (void)delay_ms; /* there are no names here */
+    return ZOK;
+}
+
+struct sockaddr *zookeeper_get_connected_host(zhandle_t *zh, struct sockaddr *addr,
+                                              socklen_t *addr_len)
+{
+    (void)zh;
+    (void)addr;
+    (void)addr_len;
+    return NULL;
 }
 
 const char *zerror(int c)
