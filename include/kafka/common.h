@@ -49,6 +49,8 @@ enum {
         -213, /* no member of the group any more: others have the partitions */
     KAFKA_ERR_LOG_TRUNCATION = -214, /* the position lies behind where a new leader's log ends */
     KAFKA_ERR_TXN_ABORTED = -215,    /* the record's transaction was aborted before it was sent */
+    KAFKA_ERR_AUTHENTICATION =
+        -216, /* a broker does not let us in, or is not the one it should be */
 };
 /* "TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"; a sentence for people; may the same call succeed
  * later? Static. */

@@ -20,7 +20,8 @@ enum conf_use {
     JAVA,     /* nothing: it is about Java's classes or JMX */
     NONE,     /* nothing: brokers with ZooKeeper have no use for it */
     HOOK,     /* nothing: Java classes that have an equal in C, which is named */
-    SECURITY, /* nothing yet: TLS and SASL */
+    TLS,      /* with a security.protocol that has TLS */
+    SECURITY, /* nothing yet: SASL */
 };
 
 struct conf_row {
@@ -277,22 +278,23 @@ const char *kafka_conf_get(const kafka_conf_t *conf, const char *key)
 
 /* Settings that do nothing in this client are reported: as a warning when somebody may rely on
  * them. */
-static void report_idle(const char *key, enum client_scope scope)
+static void report_idle(const char *key, enum client_scope scope, const char *protocol)
 {
+    bool tls = strcasecmp(protocol, "SSL") == 0 || strcasecmp(protocol, "SASL_SSL") == 0;
     const struct conf_row *row = find_row(key, scope);
     if (!row &&
         find_row(key, ~0)) /* of another kind of client, in a file for several: no mistake */
         client_log(1, "the setting %s has no effect on this client", key);
     else if (!row)
         client_log(2, "the setting %s is not known: it has no effect", key);
-    else if (row->use == SECURITY)
-        client_log(2, "the setting %s has no effect with security.protocol=PLAINTEXT", key);
+    else if (row->use == SECURITY || (row->use == TLS && !tls))
+        client_log(2, "the setting %s has no effect with security.protocol=%s", key, protocol);
     else if (row->use == HOOK)
         client_log(2,
                    "the setting %s names Java classes and has no effect here: see "
                    "kafka_conf_add_producer_interceptor, kafka_conf_add_consumer_interceptor",
                    key);
-    else if (row->use != EFFECT)
+    else if (row->use != EFFECT && row->use != TLS)
         client_log(1, "the setting %s has no effect in this library", key);
 }
 
@@ -316,8 +318,9 @@ kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope,
                               size_t err_n)
 {
     const char *protocol = client_conf_string(conf, scope, "security.protocol");
-    if (strcasecmp(protocol, "PLAINTEXT") != 0) {
-        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT only", protocol);
+    if (strcasecmp(protocol, "PLAINTEXT") != 0 && strcasecmp(protocol, "SSL") != 0) {
+        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT and SSL only",
+                 protocol);
         return KAFKA_ERR_INVALID_ARG;
     }
     const char *controllers =
@@ -333,7 +336,7 @@ kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope,
     for (size_t i = 0; i < props_count(conf->props); i++) {
         const char *key, *value;
         props_at(conf->props, i, &key, &value);
-        report_idle(key, scope);
+        report_idle(key, scope, protocol);
     }
     return KAFKA_OK;
 }

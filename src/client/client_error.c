@@ -34,6 +34,8 @@ static const struct {
      "The log was cut below the position: records that were read are gone.", 0},
     {KAFKA_ERR_TXN_ABORTED, "TXN_ABORTED",
      "The record's transaction was aborted before it was sent.", 0},
+    {KAFKA_ERR_AUTHENTICATION, "AUTHENTICATION",
+     "the broker does not let this client in, or is not the broker that it should be", false},
     /* before it is turned back, in lines about a request that failed */
     {ADMIN_UNKNOWN_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", "The topic or partition does not exist.",
      0},

@@ -269,17 +269,37 @@ struct sent {
 static void describe_failure(const struct node *n, int status, char *out, size_t size)
 {
     bool odd = status == -ECONNRESET || status == -EPROTO || status == -ETIMEDOUT;
+    const char *failure = n->peer ? peer_failure(n->peer) : NULL;
+    const char *protocol =
+        client_conf_string(n->cluster->conf, n->cluster->scope, "security.protocol");
+    if (failure) {
+        snprintf(out, size, "broker %s: %s", n->address, failure);
+        return;
+    }
     const char *what = status == -EPROTO       ? "its answer is not Kafka's protocol"
                        : status == -ECONNRESET ? "it closed the connection"
                        : status == -ETIMEDOUT  ? "no answer in time"
                                                : strerror(-status);
-    snprintf(out, size, "broker %s: %s%s", n->address, what,
-             odd && !n->answered && !is_proven(n->cluster, n->address)
-                 ? " (is it a Kafka listener, and security.protocol=PLAINTEXT right for it?)"
-                 : "");
+    bool ask = odd && !n->answered && !is_proven(n->cluster, n->address);
+    snprintf(out, size, "broker %s: %s%s%s%s", n->address, what,
+             ask ? " (is it a Kafka listener, and security.protocol=" : "", ask ? protocol : "",
+             ask ? " right for it?)" : "");
 }
 
 enum { TELL_AGAIN_MS = 10000 };
+
+/* This client is not let in, or the broker is none to be trusted: who waits is told now, for time
+ * does not heal it. */
+static void tell_refused(struct cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->refusals++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    cluster_refuse_ops(c);
+    if (c->on_refused)
+        c->on_refused(c->on_refused_arg);
+}
 
 static void note_failure(struct node *n, int status)
 {
@@ -292,6 +312,8 @@ static void note_failure(struct node *n, int status)
     pthread_mutex_lock(&c->lock);
     memcpy(c->failure, text, sizeof text);
     pthread_mutex_unlock(&c->lock);
+    if (status == -EACCES)
+        tell_refused(c);
     if (n->failures++ == 0 || now - n->told_ms >= TELL_AGAIN_MS) {
         n->told_ms = now;
         if (n->failures > 1)
@@ -404,6 +426,8 @@ kafka_err_t client_err_of_status(int status)
         return KAFKA_ERR_BAD_RESPONSE;
     case -ECANCELED:
         return KAFKA_ERR_TRANSPORT;
+    case -EACCES:
+        return KAFKA_ERR_AUTHENTICATION;
     case -ENOMEM:
         return KAFKA_ERR_NO_MEMORY;
     default:
@@ -467,6 +491,8 @@ static void read_settings(struct cluster *c)
             client_conf_int(c->conf, c->scope, "socket.connection.setup.timeout.ms"),
         .request_timeout_ms = c->request_timeout_ms,
         .send_buffer = (int)client_conf_int(c->conf, c->scope, "send.buffer.bytes"),
+        .security = c->security.peer,
+        .quiet = true,
     };
     /* Kafka's default is a limit that costs a large fetch half of its speed: it is what we begin
      * with at least, and the system may go beyond. A size that was set is kept to. */
@@ -498,6 +524,10 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
         snprintf(err, err_n, "out of memory");
         return NULL;
     }
+    if (client_security_open(&c->security, conf, scope, err, err_n) != 0) {
+        free(c);
+        return NULL;
+    }
     c->conf = conf;
     c->scope = scope;
     c->client_id = str_dup(str_of(client_id));
@@ -514,6 +544,7 @@ struct cluster *cluster_start(const kafka_conf_t *conf, enum client_scope scope,
         snprintf(err, err_n, "starting the client's thread: %s", strerror(-rc));
         free_nodes(&c->bootstrap);
         cluster_metadata_free(c);
+        client_security_close(&c->security);
         free(c->client_id);
         free(c);
         return NULL;
@@ -542,6 +573,7 @@ void cluster_stop(struct cluster *c)
     uv_executor_stop(c->uv);
     free_proven(c);
     cluster_metadata_free(c);
+    client_security_close(&c->security);
     free(c->client_id);
     free(c);
 }

@@ -72,6 +72,8 @@ bool cluster_each_topic(struct cluster *c, void (*each)(void *arg, const char *n
 void cluster_refresh(struct cluster *c);
 /* Called on the background thread after each metadata update. One listener. */
 void cluster_on_metadata(struct cluster *c, void (*cb)(void *arg), void *arg);
+/* Called on the background thread when a broker has not let this client in. One listener. */
+void cluster_on_refused(struct cluster *c, void (*cb)(void *arg), void *arg);
 /* Lowest-level facts for admin: controller, nodes. @thread any */
 int32_t cluster_controller(struct cluster *c);
 

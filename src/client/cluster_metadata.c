@@ -173,7 +173,8 @@ static void tell_failure(struct cluster *c, const char *topic, int32_t partition
         client_fail(err, "topic %s has %d partitions, but not partition %d, within %lld ms", topic,
                     known, partition, (long long)wait_ms);
     else if (wait_ms < 0)
-        client_fail(err, "topic %s: %s (%s)", topic, kafka_err_text(err), kafka_err_name(err));
+        client_fail(err, "topic %s: %s (%s)%s", topic, kafka_err_text(err), kafka_err_name(err),
+                    err == KAFKA_ERR_AUTHENTICATION ? cluster_why(c, why, sizeof why) : "");
     else
         client_fail(err, "topic %s: %s (%s) within %lld ms%s", topic, kafka_err_text(err),
                     kafka_err_name(err), (long long)wait_ms, cluster_why(c, why, sizeof why));
@@ -187,7 +188,7 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     bool in_vain = false;
     pthread_mutex_lock(&c->lock);
     struct topic_meta *t = follow_locked(c, topic);
-    unsigned interrupts = c->interrupts;
+    unsigned interrupts = c->interrupts, refusals = c->refusals;
     if (t)
         t->waiters++;
     if (t && t->err != KAFKA_OK && t->answered)
@@ -201,6 +202,10 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
             break;
         if (c->interrupts != interrupts) {
             err = KAFKA_ERR_WAKEUP;
+            break;
+        }
+        if (c->refusals != refusals) {
+            err = KAFKA_ERR_AUTHENTICATION;
             break;
         }
         if (!client_cond_wait(&c->changed, &c->lock, deadline)) {
@@ -338,6 +343,12 @@ void cluster_on_metadata(struct cluster *c, void (*cb)(void *arg), void *arg)
 {
     c->on_metadata = cb;
     c->on_metadata_arg = arg;
+}
+
+void cluster_on_refused(struct cluster *c, void (*cb)(void *arg), void *arg)
+{
+    c->on_refused = cb;
+    c->on_refused_arg = arg;
 }
 
 static bool is_broker(const struct metadata_response *m, int32_t id)

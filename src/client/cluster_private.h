@@ -7,6 +7,7 @@
 
 #include "base/hmap.h"
 #include "base/uv_executor.h"
+#include "client/client_security.h"
 #include "client/cluster.h"
 #include "client/cluster_racks.h"
 
@@ -50,6 +51,7 @@ struct cluster {
     struct uv_executor *uv;
     struct executor *ex;
     struct peer_options peer_options;
+    struct client_security security;
     char *client_id;
     int64_t request_timeout_ms, backoff_ms, backoff_max_ms, reconnect_ms, reconnect_max_ms,
         metadata_max_age_ms, max_idle_ms, setup_max_ms;
@@ -68,6 +70,8 @@ struct cluster {
     bool closing;
     void (*on_metadata)(void *arg);
     void *on_metadata_arg;
+    void (*on_refused)(void *arg);
+    void *on_refused_arg;
     atomic_uint random; /* of backoffs, also on the user's threads: two may get the same */
 
     /* Protected by lock; `changed` is signalled at each metadata update. */
@@ -78,6 +82,7 @@ struct cluster {
     char failure[400];   /* the last of a connection, until metadata comes */
     bool refresh_wanted; /* a task is on its way */
     unsigned interrupts;
+    unsigned refusals; /* connections that were not let in, or whose broker is not to be trusted */
     bool follow_all, all_listed; /* wanted; some answer listed all since */
     bool all_asked;              /* by the request under way */
     int unasked;                 /* topics that no request has named yet */
@@ -93,6 +98,8 @@ void cluster_set_nodes(struct cluster *c, const struct metadata_response *m);
  * client.dns.lookup wants that */
 bool cluster_add_bootstrap(struct cluster *c);
 void cluster_fail_ops(struct cluster *c);
+/* Those that wait for a connection: a broker does not let this client in. */
+void cluster_refuse_ops(struct cluster *c);
 unsigned cluster_random(struct cluster *c);
 /* Condition variables here wait on the monotonic clock. */
 void client_cond_init(pthread_cond_t *cond);

@@ -128,7 +128,7 @@ struct kafka_consumer {
     bool wake_posted, woken;
     bool wants_more;   /* a queue has room that the fetcher does not know of */
     kafka_err_t error; /* to be told by the next poll */
-    char error_text[400];
+    char error_text[800];
     bool stable_or_fail; /* internal.throw.on.fetch.stable.offset.unsupported */
     bool stable_offsets; /* the coordinator can wait for transactions to end before it answers */
 

@@ -340,6 +340,19 @@ static void on_metadata(void *arg)
     fetcher_run(c);
 }
 
+static void on_refused(void *arg)
+{
+    kafka_consumer_t *c = arg;
+    char why[400];
+    cluster_why(c->cluster, why, sizeof why);
+    pthread_mutex_lock(&c->lock);
+    c->error = KAFKA_ERR_AUTHENTICATION;
+    snprintf(c->error_text, sizeof c->error_text, "%s (%s)%s", kafka_err_text(c->error),
+             kafka_err_name(c->error), why);
+    pthread_cond_broadcast(&c->news);
+    pthread_mutex_unlock(&c->lock);
+}
+
 void fetcher_init(kafka_consumer_t *c)
 {
     list_init(&c->fetches);
@@ -347,6 +360,7 @@ void fetcher_init(kafka_consumer_t *c)
     task_init(&c->wake_task, on_wake);
     timer_init(&c->timer, on_timer);
     cluster_on_metadata(c->cluster, on_metadata, c);
+    cluster_on_refused(c->cluster, on_refused, c);
 }
 
 void fetcher_wake(kafka_consumer_t *c)
@@ -364,4 +378,5 @@ void fetcher_stop(void *consumer)
     fetch_close_sessions(c);
     executor_timer_stop(cluster_executor(c->cluster), &c->timer);
     cluster_on_metadata(c->cluster, NULL, NULL);
+    cluster_on_refused(c->cluster, NULL, NULL);
 }

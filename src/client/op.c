@@ -163,13 +163,23 @@ static void on_op_start(struct task *t)
 
 /* Those with a request in flight were told by their peer's end (canceled) already; these wait for a
  * timer. */
-void cluster_fail_ops(struct cluster *c)
+static void end_waiting(struct cluster *c, kafka_err_t result)
 {
     list_each_safe (it, &c->ops) {
         struct op *op = list_entry(it, struct op, link);
         if (timer_armed(&op->timer))
-            finish(op, KAFKA_ERR_CLOSED);
+            finish(op, result);
     }
+}
+
+void cluster_fail_ops(struct cluster *c)
+{
+    end_waiting(c, KAFKA_ERR_CLOSED);
+}
+
+void cluster_refuse_ops(struct cluster *c)
+{
+    end_waiting(c, KAFKA_ERR_AUTHENTICATION);
 }
 
 void op_start(struct cluster *c, struct op *op, int64_t timeout_ms)

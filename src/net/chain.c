@@ -193,8 +193,7 @@ int chain_add_writer(struct chain *c, struct writer *w, bool framed)
 
 /* ---- leaving ---- */
 
-/* The first n bytes are done with. */
-static void drop(struct chain *c, uint64_t n)
+void chain_drop(struct chain *c, uint64_t n)
 {
     assert(n <= c->left);
     c->left -= n;
@@ -294,13 +293,44 @@ ssize_t chain_send(struct chain *c, int fd, size_t budget)
             break;
         if (n < 0)
             return n;
-        drop(c, (uint64_t)n);
+        chain_drop(c, (uint64_t)n);
         sent += n;
         budget -= (size_t)n;
         if ((size_t)n < tried) /* full: asking again would only say so */
             break;
     }
     return sent;
+}
+
+static ssize_t copy_piece(const struct piece *p, uint8_t *to, size_t n)
+{
+    if (p->p) {
+        memcpy(to, p->p, n);
+        return (ssize_t)n;
+    }
+    ssize_t r = file_pread(p->file, to, n, p->pos);
+    return r >= 0 && (size_t)r < n ? -ENODATA : r;
+}
+
+ssize_t chain_peek(const struct chain *c, void *tmp, size_t n, const uint8_t **at)
+{
+    size_t got = 0;
+    *at = tmp;
+    list_each (it, &c->pieces) {
+        const struct piece *p = list_entry(it, struct piece, link);
+        size_t take = p->left < n - got ? (size_t)p->left : n - got;
+        if (got == 0 && p->p && (take == n || take == c->left)) {
+            *at = p->p;
+            return (ssize_t)take;
+        }
+        ssize_t r = copy_piece(p, (uint8_t *)tmp + got, take);
+        if (r < 0)
+            return r;
+        got += take;
+        if (got == n)
+            break;
+    }
+    return (ssize_t)got;
 }
 
 ssize_t chain_read(struct chain *c, void *to, size_t n)
@@ -310,16 +340,10 @@ ssize_t chain_read(struct chain *c, void *to, size_t n)
     while (left > 0 && c->left > 0) {
         const struct piece *p = head_piece(c);
         size_t take = p->left < left ? (size_t)p->left : left;
-        if (p->p) {
-            memcpy(at, p->p, take);
-        } else {
-            ssize_t r = file_pread(p->file, at, take, p->pos);
-            if (r >= 0 && (size_t)r < take)
-                r = -ENODATA;
-            if (r < 0)
-                return left < n ? (ssize_t)(n - left) : r; /* told at the next call */
-        }
-        drop(c, take);
+        ssize_t r = copy_piece(p, at, take);
+        if (r < 0)
+            return left < n ? (ssize_t)(n - left) : r; /* told at the next call */
+        chain_drop(c, take);
         at += take;
         left -= take;
     }

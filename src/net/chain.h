@@ -39,6 +39,12 @@ void chain_append(struct chain *to, struct chain *from);
  * meanwhile): the connection must close. At most `budget` bytes, so that one connection cannot hold
  * the loop. */
 ssize_t chain_send(struct chain *c, int fd, size_t budget);
+/* The first bytes of the chain, which stay in it: n of them, or all there are. *at is where they
+ * lie, or `tmp` (n bytes), to which they were copied. Count, or -errno as chain_read. @blocks on
+ * file pieces */
+ssize_t chain_peek(const struct chain *c, void *tmp, size_t n, const uint8_t **at);
+/* The first n bytes are done with. */
+void chain_drop(struct chain *c, uint64_t n);
 /* Copies up to n bytes from the head to p and drops them (TLS, tests). Count, or -errno. @blocks on
  * file pieces */
 ssize_t chain_read(struct chain *c, void *p, size_t n);

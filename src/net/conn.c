@@ -20,6 +20,7 @@
 #include "net/server_private.h"
 
 static void on_unmute(struct timer *t);
+static void ask_who(struct conn *c);
 
 void conn_say(const struct conn *c, int level, const char *fmt, ...)
 {
@@ -36,10 +37,18 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from)
 {
     struct conn *c = calloc(1, sizeof(*c));
-    if (!c) {
+    struct tls *tls = listener->security.tls;
+    int err = c ? 0 : -ENOMEM;
+    if (c && tls)
+        err = transport_tls_init(&c->transport, fd, tls, NULL, NULL);
+    else if (c)
+        transport_plain_init(&c->transport, fd);
+    if (err) {
+        free(c);
         close(fd);
         return NULL;
     }
+    c->state = tls ? CONN_SECURING : CONN_OPEN;
     struct net_server *s = sh->server;
     c->shard = sh;
     c->listener = listener;
@@ -47,7 +56,6 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
     c->id = atomic_fetch_add(&s->next_id, 1);
     c->ip = sock_ip(from);
     sock_text(from, c->host, c->name);
-    transport_plain_init(&c->transport, fd);
     framing_init(&c->in, s->limits.max_frame);
     c->max_pipelined = s->limits.max_pipelined;
     timer_init(&c->mute, on_unmute);
@@ -56,6 +64,7 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
     list_init(&c->lru);
     list_init(&c->turn);
     list_init(&c->hungry);
+    list_init(&c->secure);
     net_server_ref(s);
     atomic_fetch_add(&s->connections, 1);
     listener_ref(listener);
@@ -124,17 +133,42 @@ void conn_open(struct conn *c)
     conn_ref(c);
     if (h->opened && !h->opened(h->arg, c))
         shut(c);
+    else if (c->state == CONN_SECURING)
+        shard_secure_begin(c->shard, c);
     else
-        conn_secured(c);
+        ask_who(c);
     conn_settle(c);
     conn_unref(c);
 }
 
-void conn_secured(struct conn *c)
+/* The transport is ready for frames. */
+static void ask_who(struct conn *c)
 {
     const struct listen_security *l = &c->listener->security;
     if (l->secured && !l->secured(l->arg, c))
         conn_close(c, LOGLINE_DEBUG, NULL);
+}
+
+/* The TLS handshake goes on as far as it can. What it has to say of its end goes out before the
+ * socket closes. */
+static void secure(struct conn *c)
+{
+    int err = c->transport.ops->secure(&c->transport);
+    if (err == -EAGAIN)
+        return;
+    shard_secure_end(c->shard, c);
+    if (err) {
+        const char *why = transport_why(&c->transport);
+        c->transport.ops->finish(&c->transport);
+        if (why)
+            conn_say(c, LOGLINE_WARN, "TLS handshake with %s failed: %s", c->name, why);
+        conn_close(c, LOGLINE_DEBUG, why ? NULL : "it ended during the TLS handshake");
+        return;
+    }
+    c->state = CONN_OPEN;
+    ask_who(c);
+    if (c->state == CONN_OPEN)
+        shard_schedule(c->shard, c); /* its first request may be here already, inside TLS */
 }
 
 void conn_close(struct conn *c, int level, const char *why)
@@ -159,17 +193,19 @@ void conn_close_errno(struct conn *c, int err)
 {
     /* What we promised is not there: our fault, and worth a line. All else is the client's doing.
      */
+    const char *why = transport_why(&c->transport);
     if (err == -ENODATA)
         conn_close(c, LOGLINE_ERROR, "a file is shorter than what was to be sent of it");
     else
-        conn_close(c, LOGLINE_DEBUG, strerror(-err));
+        conn_close(c, LOGLINE_DEBUG, why ? why : strerror(-err));
 }
 
 void conn_read_no_more(struct conn *c)
 {
     conn_drop_input(c);
-    if (c->state == CONN_OPEN)
+    if (c->state == CONN_OPEN || c->state == CONN_SECURING)
         c->state = CONN_ENDING;
+    shard_secure_end(c->shard, c);
 }
 
 static bool waits_long(const struct conn *c)
@@ -220,10 +256,24 @@ void conn_end(struct conn *c)
 
 /* ---- what the loop waits for ---- */
 
+static void on_secure_poll(struct conn *c, int status)
+{
+    if (status < 0)
+        c->events = 0; /* libuv has stopped it; the socket's error is the handshake's end */
+    secure(c);
+    conn_settle(c);
+}
+
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct conn *c = h->data;
     conn_ref(c);
+    if (c->state == CONN_SECURING) {
+        on_secure_poll(c, status);
+        conn_unref(c);
+        return;
+    }
+    bool crossed = c->transport.crossed;
     if (status < 0) {
         /* An error is pending on the socket: reading, or writing, tells which. libuv has stopped
          * the poll. */
@@ -236,11 +286,11 @@ static void on_poll(uv_poll_t *h, int status, int events)
     }
     if (events & UV_DISCONNECT)
         conn_hurry(c);
-    if (status < 0 || (events & UV_WRITABLE)) {
+    if (status < 0 || (events & UV_WRITABLE) || crossed) {
         c->full = false;
         conn_flush(c);
     }
-    if (status < 0 || (events & UV_READABLE))
+    if (status < 0 || (events & UV_READABLE) || crossed)
         conn_take_turn(c);
     else
         conn_settle(c);
@@ -257,7 +307,7 @@ static void look_at_end(struct conn *c)
         conn_close_errno(c, -ECONNRESET);
         return;
     }
-    if (c->state != CONN_OPEN || conn_holds(c))
+    if (c->state != CONN_OPEN || conn_holds(c) || transport_holds(&c->transport))
         return;
     ssize_t n = recv(c->transport.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n == 0)
@@ -274,7 +324,9 @@ static void set_events(struct conn *c)
     if (events & TRANSPORT_AGAIN)
         shard_schedule(c->shard, c);
     events &= ~TRANSPORT_AGAIN;
-    if (!(events & UV_READABLE) && !c->ended && !c->broken)
+    if (c->state == CONN_SECURING)
+        ; /* it reads, or writes, to the end */
+    else if (!(events & UV_READABLE) && !c->ended && !c->broken)
         events |= UV_DISCONNECT;
     else if (events == 0 && !c->broken && !c->urgent)
         events |=
@@ -374,7 +426,11 @@ void conn_set_gate(struct conn *c, const struct conn_gate *gate, void *arg)
 
 struct str conn_principal(const struct conn *c)
 {
-    return c->principal ? str_of(c->principal) : STR_LIT("ANONYMOUS");
+    const struct transport *t = &c->transport;
+    const char *certified = t->ops->principal ? t->ops->principal(t) : NULL;
+    return c->principal ? str_of(c->principal)
+           : certified  ? str_of(certified)
+                        : STR_LIT("ANONYMOUS");
 }
 
 int conn_set_principal(struct conn *c, struct str name)

@@ -130,10 +130,11 @@ static const struct {
     char head[5];
     const char *what;
 } strangers[] = {
-    {"\x16\x03", "a TLS ClientHello"}, {"GET ", "an HTTP request"},   {"POST", "an HTTP request"},
-    {"HEAD", "an HTTP request"},       {"PUT ", "an HTTP request"},   {"DELE", "an HTTP request"},
-    {"OPTI", "an HTTP request"},       {"PATC", "an HTTP request"},   {"CONN", "an HTTP request"},
-    {"TRAC", "an HTTP request"},       {"PRI ", "an HTTP/2 preface"}, {"SSH-", "an SSH client"},
+    {"\x16\x03", "a TLS ClientHello"}, {"\x15\x03", "a TLS alert"}, {"GET ", "an HTTP request"},
+    {"POST", "an HTTP request"},       {"HEAD", "an HTTP request"}, {"PUT ", "an HTTP request"},
+    {"DELE", "an HTTP request"},       {"OPTI", "an HTTP request"}, {"PATC", "an HTTP request"},
+    {"CONN", "an HTTP request"},       {"TRAC", "an HTTP request"}, {"PRI ", "an HTTP/2 preface"},
+    {"SSH-", "an SSH client"},
 };
 
 void framing_complaint(const struct framing *f, char *out, size_t n)

@@ -54,6 +54,8 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
     timer_init(&l->backoff, on_backoff);
     if (security)
         l->security = *security;
+    if (l->security.tls)
+        tls_ref(l->security.tls);
     int err = -ENOMEM;
     if (!(l->name = strdup(name)) || !(l->limits = admission_listener_new(&s->admission, name)))
         goto fail;
@@ -89,6 +91,7 @@ void listener_unref(struct listener *l)
     list_remove(&l->link);
     close_fds(l);
     admission_listener_free(&l->server->admission, l->limits);
+    tls_unref(l->security.tls);
     free(l->name);
     free(l);
 }

@@ -21,6 +21,8 @@ struct net_limits net_limits_default(void)
         .max_inflight_bytes = 0,
         .max_idle_ms = 600000,
         .max_stall_ms = 5000,
+        .max_secure_ms = 30000,
+        .max_securing = 1000,
         .max_connections = INT_MAX,
         .max_connections_per_ip = INT_MAX,
         .send_buffer = 100 << 10,

@@ -32,6 +32,7 @@ static void on_idle(struct timer *t);
 static void on_turn(struct task *t);
 static void on_fed(struct task *t);
 static void on_starving(struct timer *t);
+static void on_secure_time(struct timer *t);
 static void on_look(struct task *t);
 static void on_stop(struct task *t);
 static void on_grace(struct timer *t);
@@ -50,6 +51,8 @@ void shard_init(struct net_shard *sh, struct net_server *s, struct reactor *r)
     task_init(&sh->fed, on_fed);
     task_init(&sh->look_for_stalled, on_look);
     timer_init(&sh->starving, on_starving);
+    timer_init(&sh->secure, on_secure_time);
+    list_init(&sh->securing);
     task_init(&sh->stop, on_stop);
 }
 
@@ -101,6 +104,7 @@ void shard_remove(struct net_shard *sh, struct conn *c)
 {
     list_remove(&c->lru);
     list_remove(&c->turn);
+    shard_secure_end(sh, c);
     if (list_linked(&c->hungry)) {
         list_remove(&c->hungry);
         atomic_fetch_sub(&sh->server->memory_waiters, 1);
@@ -129,6 +133,50 @@ static void on_idle(struct timer *t)
         executor_timer_start(shard_executor(sh), &sh->idle, wait > 0 ? wait : 0);
     }
     net_server_unref(sh->server);
+}
+
+/* ---- TLS handshakes ---- */
+
+static struct conn *first_securing(const struct net_shard *sh)
+{
+    return list_empty(&sh->securing) ? NULL : list_entry(sh->securing.next, struct conn, secure);
+}
+
+static void on_secure_time(struct timer *t)
+{
+    struct net_shard *sh = container_of(t, struct net_shard, secure);
+    struct conn *c;
+    net_server_ref(sh->server);
+    while ((c = first_securing(sh))) {
+        int64_t left =
+            c->opened_ms + sh->server->limits.max_secure_ms - executor_now_ms(shard_executor(sh));
+        if (left > 0) {
+            executor_timer_start(shard_executor(sh), &sh->secure, left);
+            break;
+        }
+        conn_close(c, LOGLINE_INFO, "its TLS handshake takes too long");
+    }
+    net_server_unref(sh->server);
+}
+
+void shard_secure_begin(struct net_shard *sh, struct conn *c)
+{
+    c->opened_ms = executor_now_ms(shard_executor(sh));
+    list_push_back(&sh->securing, &c->secure);
+    if (!timer_armed(&sh->secure))
+        executor_timer_start(shard_executor(sh), &sh->secure, sh->server->limits.max_secure_ms);
+    if (++sh->securing_n > sh->server->limits.max_securing)
+        conn_close(first_securing(sh), LOGLINE_INFO,
+                   "too many TLS handshakes are under way, and this is the oldest");
+}
+
+void shard_secure_end(struct net_shard *sh, struct conn *c)
+{
+    if (!list_linked(&c->secure))
+        return;
+    list_remove(&c->secure);
+    if (--sh->securing_n == 0)
+        executor_timer_stop(shard_executor(sh), &sh->secure);
 }
 
 /* ---- too many ---- */
@@ -370,6 +418,7 @@ static void drained(struct net_shard *sh)
         return;
     executor_timer_stop(shard_executor(sh), &sh->grace);
     executor_timer_stop(shard_executor(sh), &sh->starving);
+    executor_timer_stop(shard_executor(sh), &sh->secure);
     sem_post(&sh->server->done);
 }
 

@@ -12,6 +12,7 @@ static const size_t frames_kept_max = 64 << 20;
 static void destroy(struct peer *p)
 {
     frame_pool_free(&p->frames);
+    tls_session_free(p->session);
     free(p->host);
     free((char *)p->options.client_id);
     free((char *)p->options.software_name);
@@ -46,6 +47,7 @@ struct peer *peer_new(uv_loop_t *loop, struct executor *ex, const char *host, in
         p->options.max_response = 1 << 30;
     frame_pool_init(&p->frames, frames_kept_max, ex);
     p->frames.lent_max = SIZE_MAX; /* one connection, to a broker that we chose */
+    timer_init(&p->secure, peer_secure_timed_out);
     list_init(&p->waiting);
     list_init(&p->sent);
     list_init(&p->leaving);

@@ -44,6 +44,7 @@ struct peer_options {
     int receive_least;               /* see sock_receive_at_least; 0 = none */
     uint32_t max_response;           /* a longer answer closes the connection; 0 = 1 GiB */
     struct peer_security security;
+    bool quiet; /* what peer_failure tells is no line of the log's */
 };
 
 /* status: 0, or -errno: -ECONNREFUSED..., -EHOSTUNREACH (also: the name is unknown), -ETIMEDOUT,

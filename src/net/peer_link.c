@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,27 +21,37 @@ static void on_poll(uv_poll_t *h, int status, int events);
 
 static void set_events(struct peer_link *l)
 {
-    int events = l->transport.ops->want(&l->transport, true, l->out.left > 0) & ~TRANSPORT_AGAIN;
+    int events = l->transport.ops->want(&l->transport, true, l->out.left > 0);
+    if (events & TRANSPORT_AGAIN) /* bytes that no event tells of: room in the socket always does */
+        events = (events & ~TRANSPORT_AGAIN) | UV_WRITABLE;
     if (events == l->events)
         return;
     l->events = events;
     uv_poll_start(&l->poll, events, on_poll);
 }
 
+/* NULL: the socket is still the caller's. */
 static struct peer_link *link_new(struct peer *p, int fd)
 {
     struct peer_link *l = calloc(1, sizeof(*l));
+    struct tls *tls = p->options.security.tls;
     if (!l)
         return NULL;
+    if (!tls)
+        transport_plain_init(&l->transport, fd);
+    else if (transport_tls_init(&l->transport, fd, tls, p->host, p->session) != 0)
+        goto fail;
     if (uv_poll_init(p->loop, &l->poll, fd)) {
-        free(l);
-        return NULL;
+        transport_let_go(&l->transport);
+        goto fail;
     }
     l->peer = p;
-    transport_plain_init(&l->transport, fd);
     framing_init(&l->in, p->options.max_response);
     chain_init(&l->out);
     return l;
+fail:
+    free(l);
+    return NULL;
 }
 
 static void on_link_closed(uv_handle_t *h)
@@ -50,6 +61,11 @@ static void on_link_closed(uv_handle_t *h)
 
 static void link_close(struct peer_link *l)
 {
+    struct tls_session *session = tls_take_session(&l->transport);
+    if (session) {
+        tls_session_free(l->peer->session);
+        l->peer->session = session;
+    }
     framing_free(&l->in, &l->peer->frames);
     chain_free(&l->out);
     l->peer = NULL;
@@ -66,13 +82,15 @@ void peer_disconnect(struct peer *p)
     p->dialer = NULL;
     p->link = NULL;
     p->state = PEER_IDLE;
+    executor_timer_stop(p->ex, &p->secure);
     peer_login_forget(p);
 }
 
 void peer_say_failed(struct peer *p, const char *what, const char *why)
 {
     snprintf(p->failure, sizeof(p->failure), "%s: %s", what, why);
-    say_warn("peer", "%s:%d: %s", p->host, p->port, p->failure);
+    if (!p->options.quiet)
+        say_warn("peer", "%s:%d: %s", p->host, p->port, p->failure);
 }
 
 void peer_break(struct peer *p, struct peer_request *first, int status)
@@ -92,6 +110,42 @@ void peer_reset(struct peer *p, struct peer_request *first, int status)
     peer_break(p, first, status);
 }
 
+/* ---- TLS ---- */
+
+static void secured(struct peer *p)
+{
+    set_events(p->link);
+    p->state = PEER_HANDSHAKE;
+    peer_login_begin(p);
+}
+
+/* The handshake goes on as far as it can. */
+static void secure(struct peer *p)
+{
+    struct transport *t = &p->link->transport;
+    int err = t->ops->secure(t);
+    if (err == -EAGAIN) {
+        set_events(p->link);
+        return;
+    }
+    executor_timer_stop(p->ex, &p->secure);
+    if (!err) {
+        secured(p);
+        return;
+    }
+    const char *why = transport_why(t);
+    peer_say_failed(p, "TLS failed", why ? why : strerror(-err));
+    peer_break(p, NULL, err);
+}
+
+void peer_secure_timed_out(struct timer *timer)
+{
+    struct peer *p = container_of(timer, struct peer, secure);
+    peer_say_failed(p, "TLS failed",
+                    "no answer in time (is the listener's security protocol SSL?)");
+    peer_break(p, NULL, -ETIMEDOUT);
+}
+
 static void on_dialed(void *arg, int fd)
 {
     struct peer *p = arg;
@@ -106,9 +160,16 @@ static void on_dialed(void *arg, int fd)
         peer_break(p, NULL, -ENOMEM);
         return;
     }
-    set_events(p->link);
-    p->state = PEER_HANDSHAKE;
-    peer_login_begin(p);
+    if (!p->link->transport.ops->secure) {
+        secured(p);
+        return;
+    }
+    p->state = PEER_SECURING;
+    if (p->options.request_timeout_ms > 0)
+        executor_timer_start(p->ex, &p->secure, p->options.request_timeout_ms);
+    peer_enter(p);
+    secure(p);
+    peer_leave(p);
 }
 
 void peer_connect(struct peer *p)
@@ -246,6 +307,9 @@ static bool read_once(struct peer *p, struct peer_link *l, size_t *budget)
     if (got == -EAGAIN)
         return false;
     if (got <= 0) {
+        const char *why = transport_why(&l->transport);
+        if (why && p->state != PEER_READY)
+            peer_say_failed(p, "TLS failed", why);
         peer_break(p, NULL, socket_error((int)got));
         return false;
     }
@@ -263,7 +327,12 @@ static void on_poll(uv_poll_t *h, int status, int events)
     if (status < 0)
         l->events = 0; /* libuv has stopped it; reading tells what is wrong */
     peer_enter(p);
-    if (events & UV_WRITABLE) {
+    if (p->state == PEER_SECURING) {
+        secure(p);
+        peer_leave(p);
+        return;
+    }
+    if ((events & UV_WRITABLE) || l->transport.crossed) {
         l->full = false;
         peer_link_flush(p);
     }
@@ -271,5 +340,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
         ;
     if (p->link == l && (l->broken || status < 0))
         peer_break(p, NULL, socket_error(l->broken));
+    else if (p->link == l && l->transport.tls)
+        set_events(l); /* what waits inside TLS now */
     peer_leave(p);
 }

@@ -6,9 +6,9 @@
  *   peer_login.c      who we are (peer_auth.h)
  *   peer_handshake.c  ApiVersions
  *
- * STATES  IDLE -> DIALING -> HANDSHAKE -> READY; back to IDLE from each when it fails. In HANDSHAKE
- * the login comes first, if there is one. READY with an exchange: the login is renewed, requests
- * wait.
+ * STATES  IDLE -> DIALING -> (SECURING ->) HANDSHAKE -> READY; back to IDLE from each when it
+ * fails. SECURING: TLS makes itself ready, no request is on the link. In HANDSHAKE the login comes
+ * first, if there is one. READY with an exchange: the login is renewed, requests wait.
  *
  * THREADS  the peer's loop. */
 #ifndef NET_PEER_PRIVATE_H
@@ -18,9 +18,10 @@
 #include "net/framing.h"
 #include "net/peer.h"
 #include "net/peer_auth.h"
+#include "net/tls.h"
 #include "net/transport.h"
 
-enum peer_state { PEER_IDLE, PEER_DIALING, PEER_HANDSHAKE, PEER_READY };
+enum peer_state { PEER_IDLE, PEER_DIALING, PEER_SECURING, PEER_HANDSHAKE, PEER_READY };
 
 struct peer_range {
     int16_t min, max; /* min > max = not offered */
@@ -70,7 +71,9 @@ struct peer {
     enum peer_state state;
     bool answered;                  /* READY, ever */
     struct dialer *dialer;          /* DIALING */
-    struct peer_link *link;         /* HANDSHAKE, READY */
+    struct peer_link *link;         /* SECURING, HANDSHAKE, READY */
+    struct timer secure;            /* SECURING: it may last so long */
+    struct tls_session *session;    /* of the last connection; owned */
     struct peer_exchange *exchange; /* logging in, also again; owned */
     struct login_work *login_work;  /* of the exchange: it is not to be touched meanwhile */
     int64_t login_again_ms;         /* when the login is to be renewed; 0 = never */
@@ -123,6 +126,7 @@ void peer_send_waiting(struct peer *p);
 
 /* Calls nobody back. */
 void peer_connect(struct peer *p);
+void peer_secure_timed_out(struct timer *t);
 /* Sends what the socket takes, sets the poll. Calls nobody back, so it does not close either: if
  * the socket is broken, the poll tells at once. */
 void peer_link_flush(struct peer *p);

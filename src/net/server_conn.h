@@ -168,6 +168,8 @@ struct net_limits {
     int64_t max_idle_ms;         /* connections.max.idle.ms; <= 0 = never */
     int64_t max_stall_ms; /* while others wait for memory, a frame that has begun brings a little in
                              each such time, or its connection closes (within three times that) */
+    int64_t max_secure_ms; /* a TLS handshake that takes longer ends */
+    int max_securing;      /* handshakes under way on each thread: beyond, the oldest end */
     int max_connections, max_connections_per_ip; /* INT_MAX = no limit */
     int send_buffer, receive_buffer;             /* socket.*.buffer.bytes; -1 = the system's */
     size_t arena_cap;                            /* per request, besides the frame; 0 = no cap */

@@ -28,6 +28,7 @@
 #include "net/reactor_private.h"
 #include "net/server_conn.h"
 #include "net/sock.h"
+#include "net/tls.h"
 #include "net/transport.h"
 
 /* Bounds on what one connection may do before others get their turn. */
@@ -138,7 +139,10 @@ struct net_shard {
     struct timer starving; /* armed while memory is short: who holds it? */
     struct task look_for_stalled;
     atomic_bool look_posted;
-    struct list spare; /* of net_request */
+    struct list securing; /* connections in their TLS handshake, by conn.secure, oldest first */
+    int securing_n;
+    struct timer secure; /* armed while there are such */
+    struct list spare;   /* of net_request */
     int spare_n;
     int handles; /* connections whose poll handle is not closed yet */
     bool stopping;
@@ -154,6 +158,9 @@ struct frame_pool *shard_frames(const struct net_shard *sh);
 void shard_add(struct net_shard *sh, struct conn *c);
 void shard_touch(struct net_shard *sh, struct conn *c);
 void shard_remove(struct net_shard *sh, struct conn *c);
+/* Its TLS handshake begins; is over. Too many, or too old ones, are closed. */
+void shard_secure_begin(struct net_shard *sh, struct conn *c);
+void shard_secure_end(struct net_shard *sh, struct conn *c);
 /* Its poll handle is closed. */
 void shard_handle_closed(struct net_shard *sh);
 /* Closes those that were idle longest and may be closed for others, while there are too many. */
@@ -177,6 +184,7 @@ void shard_stop(struct net_shard *sh);
 /* ---- connection ---- */
 
 enum conn_state {
+    CONN_SECURING, /* the TLS handshake is under way */
     CONN_OPEN,
     CONN_ENDING, /* reads nothing more; closes when its answers are out */
     CONN_CLOSED, /* the socket is; the memory stays for requests in work */
@@ -211,8 +219,8 @@ struct conn {
     size_t unsent;   /* out, and answers that wait for earlier ones */
     uint64_t memory; /* of these (not of files), and what was reserved for more */
 
-    struct list lru, turn, hungry;
-    int64_t active_ms;
+    struct list lru, turn, hungry, secure;
+    int64_t opened_ms, active_ms;
     /* While others are hungry: what was there of the frame at the last look; 0 = not looked yet. */
     int64_t looked_ms;
     uint32_t looked_got;
@@ -236,8 +244,6 @@ struct conn {
 struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from);
 void conn_open(struct conn *c);
-/* Its transport is ready for frames: the listener may ask who it is. */
-void conn_secured(struct conn *c);
 void conn_ref(struct conn *c);
 void conn_unref(struct conn *c);
 /* Closes now. `why` for a line in the log at `level`, NULL for none. Nothing when closed. */

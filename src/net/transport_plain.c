@@ -56,5 +56,5 @@ static const struct transport_ops plain_ops = {
 
 void transport_plain_init(struct transport *t, int fd)
 {
-    *t = (struct transport){&plain_ops, fd};
+    *t = (struct transport){.ops = &plain_ops, .fd = fd};
 }

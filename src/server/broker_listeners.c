@@ -175,6 +175,8 @@ static char *check_change(void *arg, const struct config *now, const struct conf
         err[strcspn(err, "\n")] = 0; /* one line for one answer */
         return strdup(err);
     }
+    if (broker_security_check(b->security, then, err, sizeof(err)) != 0)
+        return strdup(err);
     pthread_mutex_lock(&b->listeners_lock);
     for (int i = 0; i < then->listeners_n && !problem; i++)
         problem = bind_problem(b, &then->listeners[i]);

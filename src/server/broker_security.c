@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "server/listener_tls.h"
 #include "net/peer_sasl.h"
 #include "server/sasl_gate.h"
 #include "server/sasl_listener.h"
@@ -17,6 +18,7 @@ struct secured_listener {
     struct list link;
     char *name;
     int16_t protocol;
+    struct listener_tls tls;
     struct listen_security listen;
     struct peer_security peer;
     struct sasl_listener *sasl; /* owned; NULL = no SASL here */
@@ -42,6 +44,7 @@ static struct secured_listener *find(struct broker_security *s, struct str name)
 
 static void listener_free(struct secured_listener *l)
 {
+    listener_tls_clear(&l->tls);
     sasl_listener_free(l->sasl);
     peer_sasl_free(l->auth);
     free(l->name);
@@ -78,22 +81,56 @@ static int add(struct broker_security *s, const struct config *c, const struct l
     if (rc)
         listener_free(own);
     else
-        list_push_back(&s->listeners, &own->link);
+        list_push_front(&s->listeners, &own->link);
+    return rc;
+}
+
+/* A listener of the name whose protocol is another one now is a new one: what the former had stays,
+ * behind it, for those who still use it. */
+static int apply_one(struct broker_security *s, const struct config *c,
+                     const struct listener_config *l, char *err, size_t err_n)
+{
+    struct secured_listener *own = find(s, str_of(l->name));
+    int rc = own && own->protocol == l->security_protocol ? 0 : add(s, c, l, err, err_n);
+    if (rc || !listener_has_tls(l))
+        return rc;
+    own = find(s, str_of(l->name));
+    rc = listener_tls_load(&own->tls, c, l->name, err, err_n);
+    own->listen.tls = own->tls.server;
+    own->peer.tls = own->tls.client;
     return rc;
 }
 
 int broker_security_apply(struct broker_security *s, const struct config *c, char *err,
                           size_t err_n)
 {
+    char line[1024];
+    int rc = 0;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < c->listeners_n; i++) {
+        *line = 0;
+        int one = apply_one(s, c, &c->listeners[i], line, sizeof(line));
+        if (one && !rc)
+            snprintf(err, err_n, "%s", *line ? line : strerror(-one));
+        rc = rc ? rc : one;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int broker_security_check(struct broker_security *s, const struct config *c, char *err,
+                          size_t err_n)
+{
     int rc = 0;
     *err = 0;
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < c->listeners_n && !rc; i++)
-        if (!find(s, str_of(c->listeners[i].name)))
-            rc = add(s, c, &c->listeners[i], err, err_n);
+    for (int i = 0; i < c->listeners_n && !rc; i++) {
+        const struct listener_config *l = &c->listeners[i];
+        const struct secured_listener *own = find(s, str_of(l->name));
+        if (listener_has_tls(l))
+            rc = listener_tls_check(own ? &own->tls : NULL, c, l->name, err, err_n);
+    }
     pthread_mutex_unlock(&s->lock);
-    if (rc && !*err)
-        snprintf(err, err_n, "listeners: %s", strerror(-rc));
     return rc;
 }
 

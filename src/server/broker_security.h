@@ -24,9 +24,12 @@ int broker_security_new(const struct config *c, struct scram_users *users,
                         size_t err_n);
 /* When no connection is left. NULL is fine. */
 void broker_security_free(struct broker_security *s);
-/* Other settings are in force: new listeners get theirs. 0, or -errno with a line in err after as
- * much as could be done. @blocks */
+/* Other settings are in force: new listeners get theirs, changed key stores are loaded. 0, or
+ * -errno with a line in err after as much as could be done. @blocks */
 int broker_security_apply(struct broker_security *s, const struct config *c, char *err,
+                          size_t err_n);
+/* May these settings come into force? 0, or -errno with a line. @blocks on key stores */
+int broker_security_check(struct broker_security *s, const struct config *c, char *err,
                           size_t err_n);
 /* Of one of our listeners; NULL = nothing was made for one of this name. */
 const struct listen_security *broker_security_listen(struct broker_security *s,

@@ -20,6 +20,7 @@
 #include "server/entity_configs.h"
 #include "server/fetch_session.h"
 #include "server/finalized_features.h"
+#include "server/listener_tls.h"
 #include "server/sasl_listener.h"
 #include "server/scram_users.h"
 
@@ -55,15 +56,18 @@ static int check_zookeeper(const struct config *c, char *err, size_t err_n)
     return rc < 0 ? rc : -ENOTSUP;
 }
 
-static int check_listeners(const struct config *c, char *err, size_t err_n)
+static int check_tls(const struct config *c, char *err, size_t err_n)
 {
     int rc = 0;
     for (int i = 0; i < c->listeners_n; i++) {
+        const struct listener_config *l = &c->listeners[i];
         char line[1024];
-        if (config_listener_served(&c->listeners[i], line, sizeof(line)))
+        int one =
+            listener_has_tls(l) ? listener_tls_check(NULL, c, l->name, line, sizeof(line)) : 0;
+        if (!one)
             continue;
         add_line(err, err_n, line);
-        rc = -ENOTSUP;
+        rc = one;
     }
     return rc;
 }
@@ -88,7 +92,7 @@ int broker_check_supported(const struct config *c, char *err, size_t err_n)
     if (err_n)
         *err = 0;
     int rc = check_zookeeper(c, err, err_n);
-    int more = check_listeners(c, err, err_n);
+    int more = check_tls(c, err, err_n);
     int sasl = check_sasl(c, err, err_n);
     return rc ? rc : more ? more : sasl;
 }

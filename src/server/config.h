@@ -98,6 +98,11 @@ struct listener_config {
     int advertised_port;       /* 0: the bound one */
 };
 
+static inline bool listener_has_tls(const struct listener_config *l)
+{
+    return l->security_protocol == PROTOCOL_SSL || l->security_protocol == PROTOCOL_SASL_SSL;
+}
+
 struct config_value;
 
 /* Of dynamic settings; the first wins. */
@@ -156,8 +161,6 @@ int64_t config_listener_int(const struct config *c, const char *listener, const 
  * NULL = none) "listener.name.<listener>.<mechanism>.<name>" comes first. NULL = null; borrowed. */
 const char *config_listener_string(const struct config *c, const char *listener,
                                    const char *mechanism, const char *name);
-/* Can this version serve it? false: err says why not, and what to do. */
-bool config_listener_served(const struct listener_config *l, char *err, size_t err_n);
 /* The setting that a key sets: its own row, or that behind "listener.name.<listener>.", where
  * *listener is then true (may be NULL). NULL = none. Static. */
 const struct config_row *config_row_of(const char *key, bool *listener);

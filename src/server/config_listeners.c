@@ -303,37 +303,12 @@ static int load_advertised_listeners(struct config *c, char *err, size_t err_n)
                            err, err_n);
 }
 
-bool config_listener_served(const struct listener_config *l, char *err, size_t err_n)
-{
-    if (l->security_protocol == PROTOCOL_PLAINTEXT ||
-        l->security_protocol == PROTOCOL_SASL_PLAINTEXT)
-        return true;
-    snprintf(err, err_n,
-             "listeners=%.200s://%.255s:%d: listener %.200s has the security protocol %s, and this "
-             "version has no TLS; make it SASL_PLAINTEXT or PLAINTEXT, here or in "
-             "listener.security.protocol.map, on a network that may see all, or remove it",
-             l->name, l->host, l->port, l->name, protocols[l->security_protocol]);
-    return false;
-}
-
-/* false: err has why the first cannot be. */
-static bool any_served(const struct config *c, char *err, size_t err_n)
-{
-    for (int i = c->listeners_n - 1; i >= 0; i--)
-        if (config_listener_served(&c->listeners[i], err, err_n))
-            return true;
-    return false;
-}
-
-/* Takes over the name when it is an advertised listener. Where none can be served at all, that is
- * the reason to give: who has TLS alone must not set this to SSL, only to hear of it then. */
+/* Takes over the name when it is an advertised listener. */
 static int set_inter_broker(struct config *c, const char *key, const char *name, char *err,
                             size_t err_n)
 {
     const struct listener_config *l = find_listener(c, str_of(name));
     if (!l || !l->advertised_host) {
-        if (!any_served(c, err, err_n))
-            return -EINVAL;
         snprintf(err, err_n,
                  "Invalid value %.300s for configuration %s: must be the name of an advertised "
                  "listener",

@@ -155,9 +155,7 @@ static void the_inter_broker_listener_must_be_advertised(void **state)
     config_free(c);
     refused("listeners=A://h:1\nlistener.security.protocol.map=A:PLAINTEXT",
             "security.inter.broker.protocol|PLAINTEXT");
-    /* it could be met only by another listener that is as useless */
-    refused("listeners=SSL://h:1", "listeners=SSL://h:1|no TLS");
-    refused("listeners=SSL://h:1\nsecurity.inter.broker.protocol=PLAINTEXT", "SSL|no TLS");
+    refused("listeners=SSL://h:1", "security.inter.broker.protocol|PLAINTEXT");
     refused("inter.broker.listener.name=X", "inter.broker.listener.name|X");
     refused("inter.broker.listener.name=PLAINTEXT\nsecurity.inter.broker.protocol=PLAINTEXT",
             "inter.broker.listener.name|security.inter.broker.protocol");
