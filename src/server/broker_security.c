@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "server/listener_tls.h"
 #include "net/peer_sasl.h"
+#include "server/listener_tls.h"
 #include "server/sasl_gate.h"
 #include "server/sasl_listener.h"
 
