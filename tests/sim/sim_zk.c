@@ -768,20 +768,10 @@ int zoo_recv_timeout(zhandle_t *zh)
     return zh->timeout_ms;
 }
 
-int zoo_set_servers_resolution_delay(zhandle_t *zh, int delay_ms)
+const char *zoo_get_current_server(zhandle_t *zh)
 {
     (void)zh;
-    (void)delay_ms; /* there are no names here */
-    return ZOK;
-}
-
-struct sockaddr *zookeeper_get_connected_host(zhandle_t *zh, struct sockaddr *addr,
-                                              socklen_t *addr_len)
-{
-    (void)zh;
-    (void)addr;
-    (void)addr_len;
-    return NULL;
+    return "zk:2181";
 }
 
 const char *zerror(int c)
