@@ -133,21 +133,70 @@ static int report(const struct totals *t, double began)
     return t->failed ? 1 : 0;
 }
 
-int main(int argc, char **argv)
+struct asked {
+    struct sim_run run;
+    double fresh; /* seconds */
+    uint64_t first, count;
+    const char *file;
+    bool twice, one;
+};
+
+enum choice {
+    SEED = 1,
+    STEPS,
+    SECONDS,
+    VERBOSE,
+    FRESH,
+    FIRST,
+    COUNT,
+    FROM_FILE,
+    TWICE,
+    REQUESTS,
+    HELP
+};
+
+static void take_option(enum choice o, const char *value, struct asked *a)
 {
-    enum {
-        SEED = 1,
-        STEPS,
-        SECONDS,
-        VERBOSE,
-        FRESH,
-        FIRST,
-        COUNT,
-        FROM_FILE,
-        TWICE,
-        REQUESTS,
-        HELP
-    };
+    uint64_t n = value ? strtoull(value, NULL, 10) : 0;
+    switch (o) {
+    case SEED:
+        a->run.seed = n;
+        a->one = true;
+        break;
+    case STEPS:
+        a->run.steps = n;
+        break;
+    case SECONDS:
+        a->run.seconds = (int64_t)n;
+        break;
+    case REQUESTS:
+        a->run.requests = true; /* fall through */
+    case VERBOSE:
+        a->run.verbose = true;
+        break;
+    case FRESH:
+        a->fresh = strtod(value, NULL);
+        break;
+    case FIRST:
+        a->first = n;
+        break;
+    case COUNT:
+        a->count = n;
+        break;
+    case FROM_FILE:
+        a->file = value;
+        break;
+    case TWICE:
+        a->twice = true;
+        break;
+    default:
+        fputs(usage, o == HELP ? stdout : stderr);
+        exit(o == HELP ? 0 : 2);
+    }
+}
+
+static void take_options(int argc, char **argv, struct asked *a)
+{
     static const struct option options[] = {
         {"seed", required_argument, 0, SEED},       {"steps", required_argument, 0, STEPS},
         {"seconds", required_argument, 0, SECONDS}, {"verbose", no_argument, 0, VERBOSE},
@@ -156,60 +205,28 @@ int main(int argc, char **argv)
         {"twice", no_argument, 0, TWICE},           {"help", no_argument, 0, HELP},
         {"requests", no_argument, 0, REQUESTS},     {0},
     };
-    struct sim_run r = {.seed = 1, .seconds = 120};
-    double began = real_seconds(), fresh = 0;
-    uint64_t first = (uint64_t)time(NULL) * 1000, count = UINT64_MAX;
-    const char *file = NULL;
-    bool twice = false, one = false;
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        take_option((enum choice)c, optarg, a);
+}
+
+int main(int argc, char **argv)
+{
+    struct asked a = {.run = {.seed = 1, .seconds = 120},
+                      .first = (uint64_t)time(NULL) * 1000,
+                      .count = UINT64_MAX};
     struct totals t = {0};
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (c) {
-        case SEED:
-            r.seed = strtoull(optarg, NULL, 10);
-            one = true;
-            break;
-        case STEPS:
-            r.steps = strtoull(optarg, NULL, 10);
-            break;
-        case SECONDS:
-            r.seconds = strtoll(optarg, NULL, 10);
-            break;
-        case VERBOSE:
-            r.verbose = true;
-            break;
-        case REQUESTS:
-            r.verbose = r.requests = true;
-            break;
-        case FRESH:
-            fresh = strtod(optarg, NULL);
-            break;
-        case FIRST:
-            first = strtoull(optarg, NULL, 10);
-            break;
-        case COUNT:
-            count = strtoull(optarg, NULL, 10);
-            break;
-        case FROM_FILE:
-            file = optarg;
-            break;
-        case TWICE:
-            twice = true;
-            break;
-        default:
-            fputs(usage, c == HELP ? stdout : stderr);
-            return c == HELP ? 0 : 2;
-        }
-    }
-    if (one && !twice) { /* in this process: a debugger sees it */
-        struct sim_summary s = sim_run(&r);
-        sim_summary_print(r.seed, &s);
+    double began = real_seconds();
+    take_options(argc, argv, &a);
+    if (a.one && !a.twice) { /* in this process: a debugger sees it */
+        struct sim_summary s = sim_run(&a.run);
+        sim_summary_print(a.run.seed, &s);
         return 0;
     }
-    if (one)
-        run_one(&r, twice, &t);
-    if (file)
-        run_file(file, &r, twice, &t);
-    if (fresh > 0)
-        run_fresh(fresh, first, count, &r, twice, &t);
+    if (a.one)
+        run_one(&a.run, a.twice, &t);
+    if (a.file)
+        run_file(a.file, &a.run, a.twice, &t);
+    if (a.fresh > 0)
+        run_fresh(a.fresh, a.first, a.count, &a.run, a.twice, &t);
     return report(&t, began);
 }

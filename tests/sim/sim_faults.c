@@ -8,28 +8,7 @@
 #include "sim_net.h"
 #include "sim_zk.h"
 
-enum kind {
-    KILL,         /* kill -9 */
-    KILL_WRITING, /* in the middle of a change of a file */
-    POWER,        /* of one machine */
-    STOP,         /* SIGTERM */
-    PAUSE,        /* SIGSTOP ... SIGCONT */
-    CUT_PAIR,     /* two hosts, both ways */
-    CUT_ONE_WAY,
-    CUT_OFF, /* one host from all others */
-    CUT_ZK,
-    ZK_DROP,   /* connections */
-    ZK_EXPIRE, /* a session */
-    RESET,     /* connections of a host */
-    WEATHER,   /* delays, losses */
-    SLOW_DISK,
-    DIR_FAILS, /* EIO for a log dir, until the broker starts again */
-    KINDS
-};
-static const char *const names[KINDS] = {"kill",    "kill-writing", "power",       "stop",
-                                         "pause",   "cut-pair",     "cut-one-way", "cut-off",
-                                         "cut-zk",  "zk-drop",      "zk-expire",   "reset",
-                                         "weather", "slow-disk",    "dir-fails"};
+enum { KINDS = 15 }; /* see the table */
 
 static struct {
     bool on[KINDS];
@@ -42,18 +21,6 @@ static struct {
 uint64_t sim_faults_count(void)
 {
     return F.all;
-}
-
-const char *sim_faults_text(void)
-{
-    static char text[512];
-    size_t n = 0;
-    text[0] = '\0';
-    for (int i = 0; i < KINDS; i++)
-        if (F.counts[i])
-            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "", names[i],
-                                  (unsigned long long)F.counts[i]);
-    return text;
 }
 
 static struct sim_host *any_broker(void)
@@ -182,91 +149,167 @@ static bool may_go(const struct sim_host *h)
     return sim_broker_serves(h) && !h->paused && down() < F.down_max;
 }
 
-static bool happen(enum kind kind)
+/* kill -9 */
+static bool do_kill(struct sim_host *h)
 {
-    struct sim_host *h = any_broker(), *other = any_broker();
-    switch (kind) {
-    case KILL:
-        if (!h->up || h->paused || (sim_broker_serves(h) && !may_go(h)))
-            return false;
-        sim_broker_kill(h, CRASH_PROCESS);
-        break;
-    case KILL_WRITING:
-        if (!may_go(h))
-            return false;
-        sim_broker_kill_at(h,
-                           sim_cluster.flush_each && sim_chance(0.5)
-                               ? (sim_chance(0.5) ? CRASH_DROP : CRASH_TEAR)
-                               : CRASH_PROCESS,
-                           1 + sim_below(60));
-        break;
-    case POWER:
-        if (!sim_cluster.flush_each || !may_go(h))
-            return false;
-        sim_broker_kill(h, sim_chance(0.5) ? CRASH_DROP : CRASH_TEAR);
-        break;
-    case STOP:
-        if (!may_go(h) || sim_broker_stops(h))
-            return false;
-        sim_broker_stop(h);
-        break;
-    case PAUSE:
-        if (!h->up || h->paused)
-            return false;
-        pause_host(h);
-        break;
-    case CUT_PAIR: {
-        int64_t ms = cut_ms();
-        if (h == other)
-            return false;
-        cut(h->id, other->id, ms);
-        cut(other->id, h->id, ms);
-        break;
-    }
-    case CUT_ONE_WAY:
-        if (h == other)
-            return false;
-        cut(h->id, other->id, cut_ms());
-        break;
-    case CUT_OFF:
-        cut_off(h);
-        break;
-    case CUT_ZK: {
-        int64_t ms = cut_ms();
-        cut(h->id, SIM_ZK, ms);
-        if (sim_chance(0.7))
-            cut(SIM_ZK, h->id, ms);
-        break;
-    }
-    case ZK_DROP:
-        sim_zk_disconnect(sim_chance(0.3) ? NULL : h);
-        break;
-    case ZK_EXPIRE:
-        if (h->paused)
-            return false;
-        sim_zk_expire(h);
-        break;
-    case RESET:
-        sim_net_reset(h);
-        break;
-    case WEATHER:
-        foul_weather();
-        break;
-    case SLOW_DISK:
-        if (!h->fs)
-            return false;
-        sim_fs_slow(h->fs, sim_between(1, 300) * SIM_MS);
-        sim_after(sim_between(1000, 15000) * SIM_MS, NULL, quick_disk, h);
-        break;
-    case DIR_FAILS:
-        if (!may_go(h) || sim_fs_broken(h->fs))
-            return false;
-        sim_fs_break(h->fs, sim_cluster.dirs == 2 && sim_chance(0.5) ? "/data1" : "/data0");
-        break;
-    case KINDS:
+    if (!h->up || h->paused || (sim_broker_serves(h) && !may_go(h)))
         return false;
-    }
+    sim_broker_kill(h, CRASH_PROCESS);
     return true;
+}
+
+static enum sim_crash power_cut(void)
+{
+    return sim_chance(0.5) ? CRASH_DROP : CRASH_TEAR;
+}
+
+/* In the middle of a change of a file. */
+static bool do_kill_writing(struct sim_host *h)
+{
+    if (!may_go(h))
+        return false;
+    enum sim_crash how = sim_cluster.flush_each && sim_chance(0.5) ? power_cut() : CRASH_PROCESS;
+    sim_broker_kill_at(h, how, 1 + sim_below(60));
+    return true;
+}
+
+/* Of one machine. */
+static bool do_power(struct sim_host *h)
+{
+    if (!sim_cluster.flush_each || !may_go(h))
+        return false;
+    sim_broker_kill(h, power_cut());
+    return true;
+}
+
+/* SIGTERM */
+static bool do_stop(struct sim_host *h)
+{
+    if (!may_go(h) || sim_broker_stops(h))
+        return false;
+    sim_broker_stop(h);
+    return true;
+}
+
+/* SIGSTOP ... SIGCONT */
+static bool do_pause(struct sim_host *h)
+{
+    if (!h->up || h->paused)
+        return false;
+    pause_host(h);
+    return true;
+}
+
+/* Two hosts, both ways. */
+static bool do_cut_pair(struct sim_host *h)
+{
+    struct sim_host *other = any_broker();
+    int64_t ms = cut_ms();
+    if (h == other)
+        return false;
+    cut(h->id, other->id, ms);
+    cut(other->id, h->id, ms);
+    return true;
+}
+
+static bool do_cut_one_way(struct sim_host *h)
+{
+    struct sim_host *other = any_broker();
+    if (h == other)
+        return false;
+    cut(h->id, other->id, cut_ms());
+    return true;
+}
+
+/* One host from all others. */
+static bool do_cut_off(struct sim_host *h)
+{
+    cut_off(h);
+    return true;
+}
+
+static bool do_cut_zk(struct sim_host *h)
+{
+    int64_t ms = cut_ms();
+    cut(h->id, SIM_ZK, ms);
+    if (sim_chance(0.7))
+        cut(SIM_ZK, h->id, ms);
+    return true;
+}
+
+/* Connections. */
+static bool do_zk_drop(struct sim_host *h)
+{
+    sim_zk_disconnect(sim_chance(0.3) ? NULL : h);
+    return true;
+}
+
+/* A session. */
+static bool do_zk_expire(struct sim_host *h)
+{
+    if (!h->paused)
+        sim_zk_expire(h);
+    return !h->paused;
+}
+
+/* Connections of a host. */
+static bool do_reset(struct sim_host *h)
+{
+    sim_net_reset(h);
+    return true;
+}
+
+/* Delays, losses. */
+static bool do_weather(struct sim_host *h)
+{
+    (void)h;
+    foul_weather();
+    return true;
+}
+
+static bool do_slow_disk(struct sim_host *h)
+{
+    if (!h->fs)
+        return false;
+    sim_fs_slow(h->fs, sim_between(1, 300) * SIM_MS);
+    sim_after(sim_between(1000, 15000) * SIM_MS, NULL, quick_disk, h);
+    return true;
+}
+
+/* EIO for a log dir, until the broker starts again. */
+static bool do_dir_fails(struct sim_host *h)
+{
+    if (!may_go(h) || sim_fs_broken(h->fs))
+        return false;
+    sim_fs_break(h->fs, sim_cluster.dirs == 2 && sim_chance(0.5) ? "/data1" : "/data0");
+    return true;
+}
+
+/* To a broker; false: not now. */
+static const struct {
+    const char *name;
+    bool (*happen)(struct sim_host *h);
+} kinds[KINDS] = {
+    {"kill", do_kill},           {"kill-writing", do_kill_writing},
+    {"power", do_power},         {"stop", do_stop},
+    {"pause", do_pause},         {"cut-pair", do_cut_pair},
+    {"cut-off", do_cut_off},     {"cut-one-way", do_cut_one_way},
+    {"cut-zk", do_cut_zk},       {"zk-drop", do_zk_drop},
+    {"zk-expire", do_zk_expire}, {"reset", do_reset},
+    {"weather", do_weather},     {"slow-disk", do_slow_disk},
+    {"dir-fails", do_dir_fails},
+};
+
+const char *sim_faults_text(void)
+{
+    static char text[512];
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < KINDS; i++)
+        if (F.counts[i])
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "",
+                                  kinds[i].name, (unsigned long long)F.counts[i]);
+    return text;
 }
 
 static void next_fault(void *arg)
@@ -274,9 +317,9 @@ static void next_fault(void *arg)
     (void)arg;
     if (F.over)
         return;
-    enum kind kind = (enum kind)sim_below(KINDS);
-    if (F.on[kind] && happen(kind)) {
-        sim_say("fault: %s", names[kind]);
+    size_t kind = sim_below(KINDS);
+    if (F.on[kind] && kinds[kind].happen(any_broker())) {
+        sim_say("fault: %s", kinds[kind].name);
         F.counts[kind]++;
         F.all++;
     }
