@@ -204,13 +204,14 @@ static void read_again(struct timer *t)
     read_now(container_of(t, struct change, again));
 }
 
-/* The topic went, or our session: a LeaderAndIsr or StopReplica follows. Anything else leaves open
- * what the store holds, and nobody tells but the store. */
+/* The topic went: a StopReplica follows. Anything else leaves open what the store holds, and nobody
+ * tells but the store. So does the end of our session: while no controller saw it, none will tell
+ * us anything, and the next one leaves a leader that is there as it is. */
 static void failed(struct change *c, int status)
 {
     if (status == -ENOENT) {
         answer(c, KERR_UNKNOWN_TOPIC_OR_PARTITION, -1);
-    } else if (status == -ESTALE || c->s->stopped) {
+    } else if (c->s->stopped) {
         answer(c, KERR_INVALID_UPDATE_VERSION, -1);
     } else {
         say_warn("IsrManager", "%s: the ISR cannot be written: %s; looking what is there", c->path,
