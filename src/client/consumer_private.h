@@ -63,15 +63,10 @@ struct fetched {
     int64_t next_offset; /* behind the last whole batch */
     int64_t from_offset; /* records below are not for us */
     /* user's thread */
-    size_t at;           /* next entry in bytes */
-    struct batch head;   /* of the open entry */
-    struct opened *open; /* NULL: none */
-    /* read_committed: aborted transactions by first offset; producers inside one now */
-    struct aborted_entry {
-        int64_t producer_id, first_offset;
-        bool begun, ended;
-    } * aborted;
-    int aborted_n;
+    size_t at;               /* next entry in bytes */
+    struct batch head;       /* of the open entry */
+    struct opened *open;     /* NULL: none */
+    struct aborted *aborted; /* read_committed: see aborted.h; NULL: nothing is left out */
 };
 
 struct cpart {

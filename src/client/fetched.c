@@ -1,31 +1,16 @@
-/* fetched.c - walking the records of one fetch answer: whole batches, checks, control batches,
- * aborted transactions. */
+/* fetched.c - walking the records of one fetch answer: whole batches, checks, what is left out. */
 #include <stdlib.h>
 
+#include "client/aborted.h"
 #include "client/consumer_private.h"
 #include "protocol/errors.h"
 #include "protocol/msg/fetch.h"
-
-static bool copy_aborted(struct fetched *f, const struct fetch_response_partition *r)
-{
-    if (r->aborted_transactions.n <= 0)
-        return true;
-    f->aborted = calloc((size_t)r->aborted_transactions.n, sizeof *f->aborted);
-    if (!f->aborted)
-        return false;
-    f->aborted_n = r->aborted_transactions.n;
-    for (int i = 0; i < f->aborted_n; i++) {
-        f->aborted[i].producer_id = r->aborted_transactions.v[i].producer_id;
-        f->aborted[i].first_offset = r->aborted_transactions.v[i].first_offset;
-    }
-    return true;
-}
 
 struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_response_partition *r,
                             int64_t from_offset)
 {
     struct fetched *f = calloc(1, sizeof *f);
-    if (!f || !copy_aborted(f, r)) {
+    if (!f || !aborted_new(r, &f->aborted)) {
         free(f);
         return NULL;
     }
@@ -41,7 +26,7 @@ struct fetched *fetched_new(struct fetch_memory *memory, const struct fetch_resp
 
 static void fetched_free(struct fetched *f)
 {
-    free(f->aborted);
+    aborted_free(f->aborted);
     fetch_memory_unref(f->memory);
     free(f);
 }
@@ -70,43 +55,6 @@ void fetched_unref(struct fetched *f)
     f->open = NULL;
     opened_unref(open);
     drop_ref(f);
-}
-
-/* Control record: is it the end (abort) of this producer's transaction? */
-static bool is_abort_marker(const struct batch *b)
-{
-    struct record_iter *it;
-    struct record r;
-    bool abort_marker = false;
-    if (record_iter_open(b, &it) < 0)
-        return false;
-    if (record_iter_next(it, &r) == 1 && r.key.len >= 4)
-        abort_marker = get_be16(r.key.p + 2) == 0;
-    record_iter_close(it);
-    return abort_marker;
-}
-
-/* Is the batch part of an aborted transaction? Entries begin when a batch reaches their first
- * offset and end with the producer's abort marker. */
-static bool is_aborted(struct fetched *f, const struct batch *b)
-{
-    bool inside = false;
-    for (int i = 0; i < f->aborted_n; i++) {
-        struct aborted_entry *e = &f->aborted[i];
-        e->begun |= e->first_offset <= b->last_offset;
-        inside |= e->begun && !e->ended && e->producer_id == b->producer_id;
-    }
-    if (!inside || !batch_is_control(b))
-        return inside && batch_is_transactional(b);
-    if (is_abort_marker(b)) {
-        for (int i = 0; i < f->aborted_n; i++)
-            if (f->aborted[i].begun && !f->aborted[i].ended &&
-                f->aborted[i].producer_id == b->producer_id) {
-                f->aborted[i].ended = true;
-                break;
-            }
-    }
-    return true;
 }
 
 static int open_batch(struct fetched *f, const struct batch *b)
@@ -143,7 +91,7 @@ static int next_entry(struct fetched *f, bool check_crcs)
         if (check_crcs && !batch_crc_ok(b))
             return -KERR_CORRUPT_MESSAGE;
         f->at += b->size;
-        if (b->last_offset < f->from_offset || is_aborted(f, b) || batch_is_control(b))
+        if (aborted_has(f->aborted, b) || b->last_offset < f->from_offset || batch_is_control(b))
             continue;
         int err = open_batch(f, b);
         return err == KAFKA_OK ? 1 : err > 0 ? -err : err;

@@ -416,6 +416,40 @@ static void aborted_records_are_left_out_where_asked(void **state)
     }
 }
 
+/* Several aborted transactions at a time, of one producer and of several, listed in any order. */
+static void aborted_transactions_may_overlap(void **state)
+{
+    static const int64_t lists[][4][2] = {{{7, 0}, {8, 1}, {9, 2}, {7, 7}},
+                                          {{7, 7}, {9, 2}, {8, 1}, {7, 0}},
+                                          {{9, 2}, {7, 7}, {7, 0}, {8, 1}}};
+    for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {
+        struct reader_test t;
+        begin(&t, 1, 1,
+              (const char *[]){"max.poll.records", "1", "isolation.level", "read_committed", NULL});
+        append_of(t.m, 7, 0, 1);
+        append_of(t.m, 8, 1, 1);
+        append_of(t.m, 9, 2, 1);
+        append_of(t.m, 6, 3, 1);      /* open all the time, committed at the end */
+        append_marker(t.m, false, 8); /* 4 */
+        append_of(t.m, 8, 5, 1);      /* committed */
+        append_marker(t.m, false, 7); /* 6 */
+        append_of(t.m, 7, 7, 1);
+        append_marker(t.m, true, 8);  /* 8 */
+        append_marker(t.m, false, 9); /* 9 */
+        append_marker(t.m, false, 7); /* 10 */
+        append_of(t.m, 7, 11, 1);     /* committed */
+        append_marker(t.m, true, 7);  /* 12 */
+        append_marker(t.m, true, 6);  /* 13 */
+        append(t.m, 0, 14, 1, NULL);
+        for (int i = 0; i < 4; i++)
+            mock_aborted(t.m, "t", 0, lists[list][i][0], lists[list][i][1]);
+        static const int wanted[] = {3, 5, 11, 14};
+        for (int i = 0; i < 4; i++)
+            expect(t.c, wanted[i], 1);
+        end(&t);
+    }
+}
+
 /* ---- ListOffsets ---- */
 
 static void looks_offsets_up(void **state)
@@ -588,7 +622,8 @@ UNIT_MAIN(unit_test(reads_all_in_order), unit_test(messages_outlive_the_consumer
           unit_test(wakeup_ends_the_wait_for_metadata),
           unit_test(missing_topics_are_told_and_asked_for_again),
           unit_test(only_where_it_may_a_topic_is_created),
-          unit_test(aborted_records_are_left_out_where_asked), unit_test(looks_offsets_up),
+          unit_test(aborted_records_are_left_out_where_asked),
+          unit_test(aborted_transactions_may_overlap), unit_test(looks_offsets_up),
           unit_test(a_log_that_reaches_the_position_goes_on),
           unit_test(a_cut_below_the_position_goes_back_to_it),
           unit_test(a_cut_is_told_where_nothing_says_where_to_go_on),
