@@ -169,11 +169,46 @@ static void print_metrics(const kafka_conf_t *conf)
     }
 }
 
+/* ---- transactions: each --transaction-duration-ms one ---- */
+
+struct transactions {
+    kafka_producer_t *p;
+    uint64_t each_us; /* 0: none are wanted */
+    uint64_t begun_us;
+    bool open;
+};
+
+static void must(kafka_err_t err)
+{
+    if (err != KAFKA_OK)
+        tool_die("%s: %s", kafka_err_name(err), tool_error(err));
+}
+
+static void before_record(struct transactions *t)
+{
+    if (t->each_us == 0 || t->open)
+        return;
+    must(kafka_producer_begin_transaction(t->p));
+    t->open = true;
+    t->begun_us = tool_now_us();
+}
+
+static void after_record(struct transactions *t, bool last)
+{
+    if (!t->open || (!last && tool_now_us() - t->begun_us < t->each_us))
+        return;
+    must(kafka_producer_commit_transaction(t->p, -1));
+    t->open = false;
+}
+
 /* ---- the run ---- */
 
 static void send_all(kafka_producer_t *p, const struct args *a, struct payload *payload)
 {
     int64_t wall_ms = clock_wall_ms(clock_real());
+    struct transactions t = {.p = p, .each_us = (uint64_t)a->transaction_ms * 1000};
+    if (t.each_us)
+        must(kafka_producer_init_transactions(p, -1));
     for (int64_t i = 0; i < a->records && tool_pace(a->throughput, counts.start_us, i); i++) {
         size_t n;
         uint64_t since = tool_now_us() - counts.start_us;
@@ -182,10 +217,11 @@ static void send_all(kafka_producer_t *p, const struct args *a, struct payload *
                                  .timestamp = wall_ms + (int64_t)(since / 1000)};
         record.value = payload_at(payload, (uint64_t)i, &n);
         record.value_len = n;
-        kafka_err_t err = kafka_producer_send(p, &record, on_delivery, make_tag(since, n));
-        if (err != KAFKA_OK)
-            tool_die("%s: %s", kafka_err_name(err), tool_error(err));
+        before_record(&t);
+        must(kafka_producer_send(p, &record, on_delivery, make_tag(since, n)));
+        after_record(&t, false);
     }
+    after_record(&t, true);
 }
 
 static struct payload *make_payload(const struct args *a)
@@ -202,14 +238,14 @@ static kafka_conf_t *make_conf(const struct args *a)
 {
     if (a->props.n == 0 && !a->config)
         tool_usage_error(&tool, "Either --producer-props or --producer.config must be specified.");
-    if (a->transaction_ms > 0)
-        tool_usage_error(&tool, "--transaction-duration-ms: this producer has no transactions yet");
     if (a->throughput == 0)
         tool_usage_error(&tool, "--throughput 0: nothing would ever be sent; -1 is without limit");
     kafka_conf_t *conf = tool_conf_new();
     tool_conf_load(conf, a->config);
     tool_conf_pairs(conf, &a->props);
     tool_conf_default(conf, "client.id", "perf-producer-client");
+    if (a->transaction_ms > 0)
+        tool_conf_set(conf, "transactional.id", a->transactional_id);
     return conf;
 }
 
