@@ -51,11 +51,13 @@ static void delete_dropped(struct controller *c, const struct replica_list *l)
     struct replica_list going = {l->v, 0, l->cap};
     for (int i = 0; i < l->n; i++) {
         struct ctl_replica_ref r = l->v[i];
-        if (!id_list_has(r.partition->isr, r.replica->broker))
+        if (!id_list_has(r.partition->isr, r.replica->broker)) { /* those that stay go behind */
+            l->v[i] = going.v[going.n];
             going.v[going.n++] = r;
-        else
+        } else {
             say_warn(c->component, "partition %.*s-%d: only broker %d, which goes, is in sync",
                      STR_ARG(r.partition->topic->name), r.partition->number, r.replica->broker);
+        }
     }
     replicas_move(c, &going, REPLICA_DELETION_STARTED);
     replicas_move(c, &going, REPLICA_DELETION_SUCCESSFUL);

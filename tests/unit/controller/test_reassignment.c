@@ -699,8 +699,11 @@ static void move_many(struct sim_cluster *c, const struct topic_node *now)
     for (int i = 0; i < MANY + 1; i++) {
         alter_partition_reassignments_request_partition_init(&p[i]);
         int number = i == 0 ? MANY - 1 : i - 1;
-        const int32_t *was = now->partitions[number].replicas.v;
         p[i].partition_index = number;
+        p[i].replicas.n = -1;
+        if (!now)
+            continue;
+        const int32_t *was = now->partitions[number].replicas.v;
         targets[number][0] = (was[0] + 1) % 4;
         targets[number][1] = (was[1] + 1) % 4;
         p[i].replicas.v = i == 0 ? wrong : targets[number];
@@ -803,9 +806,40 @@ static void moves_are_listed_as_asked(void **state)
     sim_stop(c);
 }
 
+/* One of them keeps its folder, the others are not disturbed by that. */
+static void many_moves_are_cancelled_at_once(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    struct topic_node before, after;
+    sim_start(c, 4);
+    assert_int_equal(sim_create_topic(c, "many", MANY, 2), 0);
+    node_of_many(c, &before);
+    move_many(c, &before);
+    node_of_many(c, &after);
+    struct partition_node p = sim_state(c, "many", 0, NULL);
+    p.isr = (struct id_list){after.partitions[0].adding.v, 1}; /* which nobody knows */
+    struct store_op op = store_op_set("/brokers/topics/many/partitions/0/state",
+                                      znode_partition_encode(&p, &c->arena), STORE_ANY_VERSION);
+    assert_int_equal(run_op(c->base, &op), 0);
+    move_many(c, NULL);
+    assert_int_equal(listed(c), 0);
+    node_of_many(c, &after);
+    for (int i = 0; i < MANY; i++) {
+        const struct partition_assignment *a = &after.partitions[i];
+        assert_int_equal(a->replicas.n, 2);
+        assert_int_equal(a->adding.n + a->removing.n, 0);
+        for (int k = 0; k < 2; k++)
+            assert_true(id_list_has(a->replicas, before.partitions[i].replicas.v[k]));
+    }
+    assert_non_null(sim_replica(c, p.isr.v[0], "many", 0));
+    assert_int_equal(sim_delete_topic(c, "many"), 0); /* the counts of states are right */
+    assert_false(sim_exists(c, "/brokers/topics/many"));
+    sim_stop(c);
+}
+
 UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted),
           unit_test(moves_of_one_topic_are_written_together), unit_test(moves_are_listed_as_asked),
-          unit_test(more_and_fewer_replicas),
+          unit_test(many_moves_are_cancelled_at_once), unit_test(more_and_fewer_replicas),
           unit_test(nothing_is_deleted_while_the_target_cannot_lead),
           unit_test(an_added_target_that_cannot_lead_yet_goes_on),
           unit_test(one_that_cannot_end_does_not_hold_up_the_others),
