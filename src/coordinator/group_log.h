@@ -1,7 +1,8 @@
-/* group_log.h - how groups write their records down: the real form appends to a partition of
- * __consumer_offsets and waits for its replicas (offsets_log.h), tests have one that obeys them.
+/* group_log.h - how groups, and transactional ids, write their records down: the real form appends
+ * to a partition of their topic and waits for its replicas (offsets_log.h), tests have one that
+ * obeys them.
  *
- * THREADS  the executor of the groups that use it. */
+ * THREADS  the executor of those that use it. */
 #ifndef COORDINATOR_GROUP_LOG_H
 #define COORDINATOR_GROUP_LOG_H
 
@@ -15,6 +16,7 @@ struct group_append {
     int32_t partition;
     int64_t producer_id; /* -1, -1: not part of a transaction */
     int16_t producer_epoch;
+    int64_t timeout_ms; /* for its replicas; 0: the log's. It ends after those before it */
     /* Later, never from inside append: error and base_offset stand. */
     void (*done)(struct group_append *a);
     enum kerr error; /* as the log says it, unmapped */

@@ -1,10 +1,4 @@
-/* group_manager.c - see group_manager.h.
- *
- * NEWS     of a partition wait in its slot until its shard takes them: that it was deleted, that it
- *          was resigned, that it is led, whatever came last in the end. A resignation is never
- *          forgotten over a later election: another broker may have written in between.
- * LOADS    at most one a partition at a time, and loads_at_once in all. What a shard asks for while
- *          an older load of the partition still reads begins after it. */
+/* group_manager.c - see group_manager.h. */
 #include "coordinator/group_manager.h"
 
 #include <errno.h>
@@ -14,6 +8,7 @@
 #include "base/logline.h"
 #include "coordinator/group_loader.h"
 #include "coordinator/key_partition.h"
+#include "coordinator/led_partitions.h"
 #include "coordinator/offsets_log.h"
 
 #define MANAGER_TAG "GroupCoordinator"
@@ -27,27 +22,6 @@ struct shard_slot {
     struct group_shard *shard;
     struct task start, stop;
     struct timer idle;
-    struct list news; /* of struct partition_slot; under the manager's lock */
-    struct task news_task;
-    bool news_posted; /* under lock */
-};
-
-struct partition_slot {
-    struct group_manager *manager;
-    int32_t number;
-    /* Under lock. */
-    struct list news_link;
-    bool gone, resigned, led;
-    int32_t resigned_epoch, led_epoch;
-    struct list load_link; /* among those that wait for their turn */
-    bool loading;          /* waits or runs */
-    bool wanted;           /* asked for, and not begun */
-    int32_t wanted_epoch;
-    uint64_t wanted_number;
-    /* Of the load that runs: its own. */
-    struct job job;
-    struct group_load load;
-    uint64_t load_number;
 };
 
 struct group_manager {
@@ -57,12 +31,11 @@ struct group_manager {
     bool listening;
     atomic_ullong metadata_version; /* grows with every update */
     struct shard_slot *shards;
-    struct partition_slot *partitions;
+    struct led_partitions *led;
     pthread_mutex_t lock;
-    pthread_cond_t cond; /* a shard has stopped, a load has ended */
+    pthread_cond_t cond; /* a shard has stopped */
     /* Under lock. */
-    struct list loads; /* that wait for their turn */
-    int loads_running, shards_running;
+    int shards_running;
     bool shutting_down;
 };
 
@@ -76,163 +49,66 @@ int32_t group_manager_partitions(const struct group_manager *m)
     return m->o.partitions_n;
 }
 
-/* ---- loads ---- */
+/* ---- partitions and loads ---- */
 
-static void load_work(struct job *job)
+/* NULL without memory. */
+static void *load(void *arg, int32_t partition, int32_t leader_epoch)
 {
-    group_load_run(&container_of(job, struct partition_slot, job)->load);
+    struct group_manager *m = arg;
+    struct group_load *l = calloc(1, sizeof(*l));
+    if (!l)
+        return NULL;
+    *l = (struct group_load){.replicas = m->o.replicas,
+                             .partition = partition,
+                             .leader_epoch = leader_epoch,
+                             .buffer_size = m->o.load_buffer_size,
+                             .env = group_shard_env(shard_of(m, partition)->shard),
+                             .clock = m->o.clock};
+    group_load_run(l);
+    return l;
 }
 
-static void load_done(struct job *job);
-
-static void begin_load(struct group_manager *m, struct partition_slot *p)
+static void loaded(void *arg, int32_t partition, uint64_t number, void *result)
 {
-    m->loads_running++;
-    p->wanted = false;
-    p->load_number = p->wanted_number;
-    p->load = (struct group_load){.replicas = m->o.replicas,
-                                  .partition = p->number,
-                                  .leader_epoch = p->wanted_epoch,
-                                  .buffer_size = m->o.load_buffer_size,
-                                  .env = group_shard_env(shard_of(m, p->number)->shard),
-                                  .clock = m->o.clock};
-    p->job =
-        (struct job){.work = load_work, .done = load_done, .done_on = shard_of(m, p->number)->ex};
-    workers_submit(m->o.workers, &p->job);
-}
-
-static void begin_loads_locked(struct group_manager *m)
-{
-    while (m->loads_running < m->o.loads_at_once && !m->shutting_down && !list_empty(&m->loads)) {
-        struct list *l = list_pop(&m->loads);
-        begin_load(m, list_entry(l, struct partition_slot, load_link));
-    }
-}
-
-static void load_done(struct job *job)
-{
-    struct partition_slot *p = container_of(job, struct partition_slot, job);
-    struct group_manager *m = p->manager;
-    struct group_load load = p->load;
-    uint64_t number = p->load_number;
-    pthread_mutex_lock(&m->lock);
-    p->loading = p->wanted;
-    if (p->loading)
-        list_push_back(&m->loads, &p->load_link);
-    pthread_mutex_unlock(&m->lock);
-    group_shard_loaded(shard_of(m, p->number)->shard, p->number, number, load.groups, load.n,
-                       load.error);
-    free(load.groups);
-    pthread_mutex_lock(&m->lock);
-    m->loads_running--;
-    begin_loads_locked(m);
-    pthread_cond_broadcast(&m->cond);
-    pthread_mutex_unlock(&m->lock);
+    struct group_manager *m = arg;
+    struct group_load none = {.error = -ENOMEM}, *l = result ? result : &none;
+    group_shard_loaded(shard_of(m, partition)->shard, partition, number, l->groups, l->n, l->error);
+    free(l->groups);
+    free(result);
 }
 
 /* The shard asks. On its thread. */
 static void want_load(void *arg, int32_t partition, int32_t leader_epoch, uint64_t number)
 {
     struct group_manager *m = arg;
-    struct partition_slot *p = &m->partitions[partition];
-    pthread_mutex_lock(&m->lock);
-    p->wanted = true;
-    p->wanted_epoch = leader_epoch;
-    p->wanted_number = number;
-    if (!p->loading) {
-        p->loading = true;
-        list_push_back(&m->loads, &p->load_link);
-    }
-    begin_loads_locked(m);
-    pthread_mutex_unlock(&m->lock);
+    led_partitions_load(m->led, partition, leader_epoch, number);
 }
 
-/* ---- news of partitions ---- */
-
-struct news {
-    bool gone, resigned, led;
-    int32_t resigned_epoch, led_epoch;
-};
-
-static struct partition_slot *take_news(struct shard_slot *s, struct news *n)
+static void elected(void *arg, int32_t partition, int32_t leader_epoch)
 {
-    struct group_manager *m = s->manager;
-    pthread_mutex_lock(&m->lock);
-    struct list *l = list_pop(&s->news);
-    struct partition_slot *p = l ? list_entry(l, struct partition_slot, news_link) : NULL;
-    if (p) {
-        *n = (struct news){p->gone, p->resigned, p->led, p->resigned_epoch, p->led_epoch};
-        p->gone = p->resigned = p->led = false;
-    } else {
-        s->news_posted = false;
-    }
-    pthread_mutex_unlock(&m->lock);
-    return p;
+    group_shard_elected(shard_of(arg, partition)->shard, partition, leader_epoch);
 }
 
-static void on_news(struct task *t)
+static void resigned(void *arg, int32_t partition, int32_t leader_epoch)
 {
-    struct shard_slot *s = container_of(t, struct shard_slot, news_task);
-    struct partition_slot *p;
-    struct news n;
-    while ((p = take_news(s, &n)) != NULL) {
-        if (n.gone)
-            group_shard_resigned(s->shard, p->number, -1);
-        if (n.resigned)
-            group_shard_resigned(s->shard, p->number, n.resigned_epoch);
-        if (n.led)
-            group_shard_elected(s->shard, p->number, n.led_epoch);
-    }
+    group_shard_resigned(shard_of(arg, partition)->shard, partition, leader_epoch);
 }
 
-/* NULL: not a partition that matters here. With the lock taken otherwise. */
-static struct partition_slot *lock_slot(struct group_manager *m, struct topic_partition tp)
+static int follow_partitions(struct group_manager *m)
 {
-    if (tp.partition < 0 || tp.partition >= m->o.partitions_n ||
-        !str_eqz(tp.topic, "__consumer_offsets"))
-        return NULL;
-    pthread_mutex_lock(&m->lock);
-    return &m->partitions[tp.partition];
-}
-
-static void unlock_slot(struct group_manager *m, struct partition_slot *p)
-{
-    struct shard_slot *s = shard_of(m, p->number);
-    if (!list_linked(&p->news_link))
-        list_push_back(&s->news, &p->news_link);
-    if (!s->news_posted) {
-        s->news_posted = true;
-        executor_post(s->ex, &s->news_task);
-    }
-    pthread_mutex_unlock(&m->lock);
-}
-
-static void led(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch)
-{
-    struct group_manager *m = container_of(l, struct group_manager, listener);
-    struct partition_slot *p = lock_slot(m, tp);
-    if (!p)
-        return;
-    p->led = true;
-    p->led_epoch = leader_epoch;
-    unlock_slot(m, p);
-}
-
-static void resigned(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch)
-{
-    struct group_manager *m = container_of(l, struct group_manager, listener);
-    struct partition_slot *p = lock_slot(m, tp);
-    if (!p)
-        return;
-    p->led = false;
-    if (leader_epoch < 0) {
-        p->gone = true;
-        p->resigned = false;
-    } else {
-        p->resigned = true;
-        p->resigned_epoch = leader_epoch;
-    }
-    unlock_slot(m, p);
+    struct led_partitions_options o = {.topic = STR_LIT("__consumer_offsets"),
+                                       .partitions_n = m->o.partitions_n,
+                                       .executors = m->o.executors,
+                                       .shards = m->o.shards,
+                                       .replicas = m->o.replicas,
+                                       .workers = m->o.workers,
+                                       .loads_at_once = m->o.loads_at_once,
+                                       .elected = elected,
+                                       .resigned = resigned,
+                                       .load = load,
+                                       .loaded = loaded,
+                                       .arg = m};
+    return led_partitions_new(&o, &m->led);
 }
 
 /* ---- news of the cluster ---- */
@@ -403,12 +279,11 @@ static int make_shard(struct group_manager *m, int index)
     struct shard_slot *s = &m->shards[index];
     s->manager = m;
     s->ex = m->o.executors[index];
-    list_init(&s->news);
-    task_init(&s->news_task, on_news);
     task_init(&s->start, start_shard);
     task_init(&s->stop, stop_shard);
     timer_init(&s->idle, stop_when_idle);
-    struct offsets_log_options l = {.ex = s->ex,
+    struct offsets_log_options l = {.topic = STR_LIT("__consumer_offsets"),
+                                    .ex = s->ex,
                                     .replicas = m->o.replicas,
                                     .workers = m->o.workers,
                                     .partitions_n = m->o.partitions_n,
@@ -432,19 +307,10 @@ static int make_shard(struct group_manager *m, int index)
     return group_shard_new(&o, &s->shard);
 }
 
-static int make_slots(struct group_manager *m)
+static int make_shards(struct group_manager *m)
 {
     m->shards = calloc((size_t)m->o.shards, sizeof(*m->shards));
-    m->partitions = calloc((size_t)m->o.partitions_n, sizeof(*m->partitions));
-    if (!m->shards || !m->partitions)
-        return -ENOMEM;
-    for (int32_t i = 0; i < m->o.partitions_n; i++) {
-        m->partitions[i].manager = m;
-        m->partitions[i].number = i;
-        list_init(&m->partitions[i].news_link);
-        list_init(&m->partitions[i].load_link);
-    }
-    int rc = 0;
+    int rc = m->shards ? 0 : -ENOMEM;
     for (int i = 0; !rc && i < m->o.shards; i++)
         rc = make_shard(m, i);
     return rc;
@@ -458,16 +324,17 @@ int group_manager_new(const struct group_manager_options *o, struct group_manage
     m->o = *o;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->cond, NULL);
-    list_init(&m->loads);
     atomic_init(&m->metadata_version, 1);
     m->shards_running = o->shards;
-    int rc = make_slots(m);
+    int rc = make_shards(m);
+    if (!rc)
+        rc = follow_partitions(m);
     if (rc) {
         group_manager_free(m);
         *out = NULL;
         return rc;
     }
-    m->listener = (struct replica_listener){.led = led, .resigned = resigned, .deleted = deleted};
+    m->listener = (struct replica_listener){.deleted = deleted};
     replica_manager_listen(o->replicas, &m->listener);
     if (o->metadata) {
         m->metadata_listener.updated = metadata_updated;
@@ -484,10 +351,8 @@ void group_manager_begin_shut_down(struct group_manager *m)
     stop_listening(m);
     pthread_mutex_lock(&m->lock);
     m->shutting_down = true;
-    struct list *l;
-    while ((l = list_pop(&m->loads)) != NULL)
-        list_entry(l, struct partition_slot, load_link)->loading = false;
     pthread_mutex_unlock(&m->lock);
+    led_partitions_shut_down(m->led);
     for (int i = 0; i < m->o.shards; i++)
         executor_post(m->shards[i].ex, &m->shards[i].stop);
 }
@@ -495,18 +360,19 @@ void group_manager_begin_shut_down(struct group_manager *m)
 bool group_manager_is_down(struct group_manager *m)
 {
     pthread_mutex_lock(&m->lock);
-    bool down = m->shutting_down && m->shards_running == 0 && m->loads_running == 0;
+    bool down = m->shutting_down && m->shards_running == 0;
     pthread_mutex_unlock(&m->lock);
-    return down;
+    return down && led_partitions_loading(m->led) == 0;
 }
 
 void group_manager_shut_down(struct group_manager *m)
 {
     group_manager_begin_shut_down(m);
     pthread_mutex_lock(&m->lock);
-    while (m->shards_running > 0 || m->loads_running > 0)
+    while (m->shards_running > 0)
         pthread_cond_wait(&m->cond, &m->lock);
     pthread_mutex_unlock(&m->lock);
+    led_partitions_await(m->led);
 }
 
 void group_manager_free(struct group_manager *m)
@@ -519,7 +385,7 @@ void group_manager_free(struct group_manager *m)
         offsets_log_free(m->shards[i].log);
     }
     free(m->shards);
-    free(m->partitions);
+    led_partitions_free(m->led);
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->cond);
     free(m);

@@ -137,7 +137,8 @@ static void wait_for_replicas(struct offsets_log *l, struct partition *p, struct
     struct waiting *w = &l->waiting[a->partition];
     if (w->partition && w->partition != p) /* that one is gone; so are its appends */
         settle(w, KERR_NOT_LEADER_OR_FOLLOWER);
-    a->deadline_ms = executor_now_ms(l->o.ex) + l->o.timeout_ms;
+    a->deadline_ms =
+        executor_now_ms(l->o.ex) + (a->timeout_ms > 0 ? a->timeout_ms : l->o.timeout_ms);
     list_push_back(&w->appends, &a->link);
     if (w->partition)
         return; /* the deadline of the oldest is armed, its waiter hung */
@@ -268,7 +269,7 @@ static int build(struct offsets_log *l, const struct batch_options *o, int64_t n
 
 static struct partition *find(struct offsets_log *l, int32_t number, enum kerr *why)
 {
-    struct topic_partition tp = {STR_LIT("__consumer_offsets"), number};
+    struct topic_partition tp = {l->o.topic, number};
     if (!l->stopped)
         return replica_manager_find(l->o.replicas, tp, why);
     *why = KERR_NOT_LEADER_OR_FOLLOWER;

@@ -1,5 +1,6 @@
-/* offsets_log.h - the groups' log in its real form: batches into the partitions of
- * __consumer_offsets that this broker leads, acknowledged by its replicas.
+/* offsets_log.h - a coordinator's log in its real form: batches into the partitions of its internal
+ * topic that this broker leads, acknowledged by its replicas. Groups write into __consumer_offsets,
+ * transactional ids into __transaction_state.
  *
  * ACKS     offsets.commit.required.acks: with -1 an append ends when the high watermark has passed
  *          it, or with REQUEST_TIMED_OUT after offsets.commit.timeout.ms (it may still be committed
@@ -19,6 +20,7 @@
 struct offsets_log;
 
 struct offsets_log_options {
+    struct str topic; /* static text */
     struct executor *ex;
     struct replica_manager *replicas;
     struct workers *workers;
