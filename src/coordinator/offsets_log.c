@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "coordinator/coordinator_append.h"
 #include "protocol/batch_builder.h"
 
 #define LOG_TAG "GroupMetadataManager"
@@ -201,43 +202,6 @@ static enum kerr start_flush(struct offsets_log *l, struct partition *p, struct 
 
 /* ---- batches ---- */
 
-static struct append_policy policy_of(const struct log_config *c, int64_t now_ms)
-{
-    return (struct append_policy){.origin = APPEND_COORDINATOR,
-                                  .produce_version = -1,
-                                  .max_message_bytes = c->max_message_bytes,
-                                  .compression = c->compression,
-                                  .level = CODEC_LEVEL_DEFAULT,
-                                  .log_append_time = c->log_append_time,
-                                  .keys_required = c->cleanup_policy & CLEANUP_COMPACT,
-                                  .before_max_ms = c->timestamp_before_max_ms,
-                                  .after_max_ms = c->timestamp_after_max_ms,
-                                  .now_ms = now_ms};
-}
-
-/* Appends the bytes of a batch. *flush_messages: of the log's settings. */
-static enum kerr append_bytes(struct partition *p, struct buf *bytes, int16_t acks, int64_t now_ms,
-                              struct partition_append *out, int64_t *flush_messages)
-{
-    struct log *log = partition_log(p);
-    if (!log)
-        return KERR_NOT_LEADER_OR_FOLLOWER;
-    const struct log_config *c = log_config_ref(log);
-    struct append_policy policy = policy_of(c, now_ms);
-    *flush_messages = c->flush_messages;
-    log_config_unref(c);
-    log_unref(log);
-    struct arena a;
-    struct prepared pr;
-    arena_init(&a, 0);
-    enum kerr e = records_prepare(&policy, bytes->p, bytes->len, &a, &pr);
-    if (e == KERR_NONE)
-        e = partition_append(p, &pr, APPEND_COORDINATOR, acks, out);
-    prepared_free(&pr);
-    arena_free(&a);
-    return e;
-}
-
 static struct batch_options options_of(const struct offsets_log *l, int64_t producer_id,
                                        int16_t producer_epoch)
 {
@@ -288,7 +252,7 @@ static enum kerr write_batch(struct offsets_log *l, struct partition *p, struct 
                   : built == -EMSGSIZE ? KERR_MESSAGE_TOO_LARGE
                                        : KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE)
-        e = append_bytes(p, &bytes, l->o.required_acks, now, done, flush_messages);
+        e = coordinator_append(p, &bytes, l->o.required_acks, now, done, flush_messages);
     buf_free(&bytes);
     return e;
 }
@@ -339,7 +303,7 @@ static enum kerr append_now(struct group_log *log, int32_t number, const struct 
         int64_t flush_messages;
         bytes.len = 0;
         int built = build(l, &o, now, r, n, TOMBSTONES_BATCH_MAX, &bytes);
-        e = built > 0 ? append_bytes(p, &bytes, 0, now, &done, &flush_messages)
+        e = built > 0 ? coordinator_append(p, &bytes, 0, now, &done, &flush_messages)
                       : KERR_UNKNOWN_SERVER_ERROR;
         if (e == KERR_NONE && (done.info.rolled || done.info.needs_flush))
             partition_flush_soon(p, l->o.workers);

@@ -14,7 +14,7 @@
 #include "controller/topic_admin.h"
 #include "server/broker_private.h"
 
-enum { INTERNAL_CONFIGS = 3 };
+enum { INTERNAL_CONFIGS = 5 };
 
 struct auto_create {
     struct broker *broker;
@@ -28,7 +28,7 @@ struct creation {
     struct str name;          /* the asker's memory */
     struct auto_topic *topic; /* the asker's */
     struct config_pair configs[INTERNAL_CONFIGS];
-    char segment_bytes[24];
+    char segment_bytes[24], min_isr[24];
 };
 
 struct call {
@@ -133,6 +133,12 @@ static void nothing_to_create(struct task *task)
     finish(container_of(task, struct call, task));
 }
 
+static void put_config(struct new_topic *t, const char *key, const char *value)
+{
+    ((struct config_pair *)t->configs)[t->configs_n++] =
+        (struct config_pair){str_of(key), str_of(value)};
+}
+
 /* Partitions, replicas and settings of an internal topic. */
 static void internal_topic(const struct config *c, struct creation *cr, struct new_topic *t)
 {
@@ -144,12 +150,16 @@ static void internal_topic(const struct config *c, struct creation *cr, struct n
     snprintf(cr->segment_bytes, sizeof(cr->segment_bytes), "%lld",
              (long long)config_int(c, offsets ? "offsets.topic.segment.bytes"
                                               : "transaction.state.log.segment.bytes"));
-    cr->configs[0] = (struct config_pair){STR_LIT("cleanup.policy"), STR_LIT("compact")};
-    cr->configs[1] = (struct config_pair){STR_LIT("compression.type"),
-                                          offsets ? STR_LIT("producer") : STR_LIT("uncompressed")};
-    cr->configs[2] = (struct config_pair){STR_LIT("segment.bytes"), str_of(cr->segment_bytes)};
+    snprintf(cr->min_isr, sizeof(cr->min_isr), "%lld",
+             (long long)config_int(c, "transaction.state.log.min.isr"));
     t->configs = cr->configs;
-    t->configs_n = INTERNAL_CONFIGS;
+    put_config(t, "cleanup.policy", "compact");
+    put_config(t, "compression.type", offsets ? "producer" : "uncompressed");
+    put_config(t, "segment.bytes", cr->segment_bytes);
+    if (offsets)
+        return;
+    put_config(t, "min.insync.replicas", cr->min_isr);
+    put_config(t, "unclean.leader.election.enable", "false");
 }
 
 static void fill(const struct config *c, struct creation *cr, struct new_topic *t)

@@ -99,6 +99,11 @@ struct auto_create *broker_auto_create(const struct broker *b)
     return b->auto_create;
 }
 
+struct txn_manager *broker_txns(const struct broker *b)
+{
+    return b->txns;
+}
+
 struct group_manager *broker_groups(const struct broker *b)
 {
     return b->groups;

@@ -32,6 +32,7 @@ struct log_mover;
 struct producer_ids;
 struct replication_throttle;
 struct topic_admin;
+struct txn_manager;
 
 /* Takes config in both cases. 0 = serving; else -errno with lines for people in err (mostly one;
  * separated by '\n'). @blocks */
@@ -70,6 +71,7 @@ struct control_queue *broker_control_queue(const struct broker *b);
 struct auto_create *broker_auto_create(const struct broker *b);
 struct producer_ids *broker_producer_ids(const struct broker *b);
 struct group_manager *broker_groups(const struct broker *b);
+struct txn_manager *broker_txns(const struct broker *b);
 struct controller *broker_controller(const struct broker *b);
 /* Is this broker the controller now? */
 bool broker_is_controller(const struct broker *b);

@@ -22,17 +22,15 @@ static int fail(char *err, size_t err_n, int rc, const char *what)
     return rc;
 }
 
-/* How many partitions the offsets topic has: groups are found by that number for ever. The topic's
- * own once it exists, whatever the settings say now. */
-static int offsets_partitions(struct broker *b, int32_t *out)
+int broker_internal_partitions(struct broker *b, const char *topic, const char *key, int32_t *out)
 {
     struct arena a;
     struct bytes data;
     struct store_stat stat;
     struct topic_node node;
     arena_init(&a, 0);
-    *out = (int32_t)config_int(b->config, "offsets.topic.num.partitions");
-    char *path = path_topic(&a, STR_LIT("__consumer_offsets"));
+    *out = (int32_t)config_int(b->config, key);
+    char *path = path_topic(&a, str_of(topic));
     int rc = path ? store_get(b->store, path, &data, &stat) : -ENOMEM;
     if (rc == 0) {
         rc = znode_topic_decode(data, &a, &node);
@@ -209,7 +207,8 @@ int broker_groups_start(struct broker *b, char *err, size_t err_n)
     int rc = check_settings(b->config, err, err_n);
     if (rc)
         return rc;
-    rc = offsets_partitions(b, &partitions);
+    rc = broker_internal_partitions(b, "__consumer_offsets", "offsets.topic.num.partitions",
+                                    &partitions);
     if (rc)
         return fail(err, err_n, rc, "cannot read the partitions of __consumer_offsets");
     rc = start_executors(b);

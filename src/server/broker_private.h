@@ -59,6 +59,9 @@ struct broker {
     struct uv_executor **group_executors;
     int group_executors_n;
     struct group_manager *groups;
+    struct uv_executor *txn_executor;
+    struct remote_peers txn_peers; /* on it */
+    struct txn_manager *txns;
     struct auto_create *auto_create;
     struct producer_ids *producer_ids;
     struct client_quotas *quotas;

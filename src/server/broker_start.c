@@ -14,6 +14,7 @@
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/broker_security.h"
+#include "server/broker_txns.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
@@ -463,13 +464,11 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,     start_threads,       broker_find_identity,
-        load_settings,       secure_listeners,    load_logs,
-        broker_make_cleaner, broker_make_ties,    make_replicas,
-        broker_groups_start, make_admin,          broker_bind_listeners,
-        load_quotas,         follow_features,     register_broker,
-        start_controller,    broker_start_upkeep, broker_start_cleaner,
-        broker_make_mover,
+        check_supported,       start_threads,       broker_find_identity, load_settings,
+        secure_listeners,      load_logs,           broker_make_cleaner,  broker_make_ties,
+        make_replicas,         broker_groups_start, broker_txns_start,    make_admin,
+        broker_bind_listeners, load_quotas,         follow_features,      register_broker,
+        start_controller,      broker_start_upkeep, broker_start_cleaner, broker_make_mover,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

@@ -10,6 +10,7 @@
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/broker_security.h"
+#include "server/broker_txns.h"
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
@@ -171,6 +172,7 @@ void broker_take_down(struct broker *b)
 {
     if (b->store)
         store_end_waits(b->store);
+    broker_txns_shut_down(b);
     broker_groups_shut_down(b); /* members that wait would hold the network up */
     stop_network(b);
     stop_upkeep(b);
@@ -185,6 +187,7 @@ void broker_take_down(struct broker *b)
     close_data(b);
     stop_threads(b);
     broker_groups_stop(b);
+    broker_txns_stop(b);
     free_parts(b);
 }
 

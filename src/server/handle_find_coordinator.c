@@ -1,6 +1,6 @@
 /* handle_find_coordinator.c - FindCoordinator: the leader of the partition of __consumer_offsets
- * that a group belongs to, at its address on the listener that the client uses. The topic is made
- * when the first client asks. Transactional ids have no coordinator in this version.
+ * that a group belongs to, or of __transaction_state for a transactional id, at its address on the
+ * listener that the client uses. The topic is made when the first client asks.
  *
  * LAYOUT   versions 0-3 ask for one key and answer in flat fields; from 4 on there is a list of
  *          keys, and one entry for each. */
@@ -9,13 +9,12 @@
 #include "base/logline.h"
 #include "coordinator/group_manager.h"
 #include "coordinator/key_partition.h"
+#include "coordinator/txn_manager.h"
 #include "protocol/msg/find_coordinator.h"
 #include "server/auto_create.h"
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/request.h"
-
-#define OFFSETS_TOPIC "__consumer_offsets"
 
 enum { FIRST_VERSION_LIST = 4, FIRST_VERSION_SHARE = 6 };
 enum key_type { KEY_GROUP = 0, KEY_TRANSACTION = 1, KEY_SHARE = 2 };
@@ -32,12 +31,12 @@ static void created(void *arg)
     free(arg);
 }
 
-static void create_topic(struct request *req)
+static void create_topic(struct request *req, struct str name)
 {
     struct creation *c = calloc(1, sizeof(*c));
     if (!c)
         return; /* the client asks again */
-    c->topic.name = STR_LIT(OFFSETS_TOPIC);
+    c->topic.name = name;
     auto_create_topics(broker_auto_create(req->broker), &c->topic, 1, request_executor(req),
                        created, c);
 }
@@ -56,29 +55,28 @@ static struct found nobody(enum kerr error)
     return (struct found){.error = error, .node = -1, .host = STR_LIT(""), .port = -1};
 }
 
-/* *missing: there is no such topic yet. */
-static struct found find_group(struct request *req, const struct metadata_snapshot *s,
-                               struct str group, bool *missing)
+static struct str topic_of(int8_t type)
 {
-    const struct topic_info *topic = metadata_topic(s, STR_LIT(OFFSETS_TOPIC));
-    int32_t n = group_manager_partitions(broker_groups(req->broker));
+    return type == KEY_GROUP ? STR_LIT("__consumer_offsets") : STR_LIT("__transaction_state");
+}
+
+/* *missing: there is no such topic yet. */
+static struct found find(struct request *req, const struct metadata_snapshot *s, int8_t type,
+                         struct str key, bool *missing)
+{
+    if (type == KEY_SHARE)
+        return nobody(KERR_COORDINATOR_NOT_AVAILABLE);
+    int32_t n = type == KEY_GROUP ? group_manager_partitions(broker_groups(req->broker))
+                                  : txn_manager_partitions(broker_txns(req->broker));
     const struct partition_info *p =
-        metadata_partition(s, STR_LIT(OFFSETS_TOPIC), key_partition(group, n));
-    *missing = !topic;
+        metadata_partition(s, topic_of(type), key_partition(key, n));
+    *missing = !metadata_topic(s, topic_of(type));
     const struct broker_info *leader = p && p->leader >= 0 ? metadata_broker(s, p->leader) : NULL;
     const struct endpoint *e = leader ? broker_endpoint(leader, request_listener(req)) : NULL;
     if (!e)
         return nobody(KERR_COORDINATOR_NOT_AVAILABLE);
     return (struct found){
         .node = p->leader, .host = arena_str(req->arena, e->host), .port = e->port};
-}
-
-static struct found find(struct request *req, const struct metadata_snapshot *s, int8_t type,
-                         struct str key, bool *missing)
-{
-    if (type == KEY_GROUP)
-        return find_group(req, s, key, missing);
-    return nobody(KERR_COORDINATOR_NOT_AVAILABLE);
 }
 
 static bool is_known(const struct request *req, int8_t type)
@@ -137,7 +135,7 @@ void handle_find_coordinator(struct request *req)
     }
     metadata_release(s);
     if (create)
-        create_topic(req);
+        create_topic(req, topic_of(in->key_type));
     out.coordinators.n = n;
     if (list)
         request_respond(req, &out);

@@ -1,43 +1,53 @@
-/* handle_init_producer_id.c - InitProducerId for idempotent producers: a fresh id with epoch 0.
- * With a transactional id there is nobody to ask in this version: COORDINATOR_NOT_AVAILABLE. */
+/* handle_init_producer_id.c - InitProducerId: for an idempotent producer a fresh id with epoch 0;
+ * for a transactional id what its coordinator says. */
 #include "metadata/producer_ids.h"
 #include "protocol/msg/init_producer_id.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/txn_op.h"
 
-static void answer(struct request *req, enum kerr error, int64_t id)
+enum { FIRST_VERSION_FENCED = 4 };
+
+static void answer(struct request *req, enum kerr error, int64_t id, int16_t epoch)
 {
     struct init_producer_id_response out;
     init_producer_id_response_init(&out);
     out.error_code = (int16_t)error;
     out.producer_id = error ? -1 : id;
-    out.producer_epoch = error ? -1 : 0;
+    out.producer_epoch = error ? -1 : epoch;
     request_respond(req, &out);
 }
 
-/* What is wrong with a request that has a transactional id, before a coordinator is asked. */
-static enum kerr transactional_error(const struct request *req,
-                                     const struct init_producer_id_request *in)
+static void answer_call(struct txn_op *op)
 {
-    if (in->transactional_id.len == 0)
-        return KERR_INVALID_REQUEST;
-    int64_t most = config_int(broker_config(req->broker), "transaction.max.timeout.ms");
-    if (in->transaction_timeout_ms <= 0 || in->transaction_timeout_ms > most)
-        return KERR_INVALID_TRANSACTION_TIMEOUT;
-    return KERR_COORDINATOR_NOT_AVAILABLE;
+    const struct txn_call *c = op->calls;
+    answer(op->req, txn_op_error(op->req, c->error, FIRST_VERSION_FENCED), c->producer_id,
+           c->epoch);
+}
+
+static void ask_coordinator(struct request *req, const struct init_producer_id_request *in)
+{
+    struct txn_op *op = txn_op_new(req, 1, answer_call);
+    if (!op)
+        return;
+    *op->calls = (struct txn_call){.api = TXN_CALL_INIT,
+                                   .id = in->transactional_id,
+                                   .producer_id = in->producer_id,
+                                   .epoch = in->producer_epoch,
+                                   .timeout_ms = in->transaction_timeout_ms};
+    txn_op_submit(op);
 }
 
 void handle_init_producer_id(struct request *req)
 {
     const struct init_producer_id_request *in = req->body;
     int64_t id = -1;
-    enum kerr error = KERR_NONE;
     if ((in->producer_id == -1) != (in->producer_epoch == -1))
-        error = KERR_INVALID_REQUEST;
+        answer(req, KERR_INVALID_REQUEST, -1, -1);
     else if (!str_is_null(in->transactional_id))
-        error = transactional_error(req, in);
+        ask_coordinator(req, in);
     else if (producer_ids_next(broker_producer_ids(req->broker), &id) != 0)
-        error = KERR_COORDINATOR_LOAD_IN_PROGRESS; /* a block of ids is on its way */
-    answer(req, error, id);
+        answer(req, KERR_COORDINATOR_LOAD_IN_PROGRESS, -1, -1); /* a block is on its way */
+    else
+        answer(req, KERR_NONE, id, 0);
 }

@@ -1,0 +1,14 @@
+/* coordinator_append.h - a batch that this broker itself writes into a partition that it leads:
+ * records of its coordinators, markers of transactions. */
+#ifndef COORDINATOR_COORDINATOR_APPEND_H
+#define COORDINATOR_COORDINATOR_APPEND_H
+
+#include "base/buf.h"
+#include "replica/partition.h"
+
+/* Appends the batches in `bytes`, whose heads are filled in there. *flush_messages: of the log's
+ * settings. The errors of partition_append, or of records_prepare. */
+enum kerr coordinator_append(struct partition *p, struct buf *bytes, int16_t acks, int64_t now_ms,
+                             struct partition_append *out, int64_t *flush_messages);
+
+#endif

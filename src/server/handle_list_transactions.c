@@ -1,0 +1,58 @@
+/* handle_list_transactions.c - what tools ask the transaction coordinator: ListTransactions,
+ * DescribeTransactions. */
+#include "protocol/msg/describe_transactions.h"
+#include "protocol/msg/list_transactions.h"
+#include "server/broker.h"
+#include "server/handlers.h"
+#include "server/txn_op.h"
+
+static void answer(struct txn_op *op)
+{
+    if (op->calls->no_memory)
+        request_no_memory(op->req);
+    else
+        request_respond(op->req, op->calls->out);
+}
+
+static void submit(struct request *req, enum txn_api api, void *out)
+{
+    struct txn_op *op = txn_op_new(req, 1, answer);
+    if (!op)
+        return;
+    *op->calls =
+        (struct txn_call){.api = api, .in = req->body, .out = out, .arena = req->arena};
+    txn_op_submit(op);
+}
+
+void handle_list_transactions(struct request *req)
+{
+    struct list_transactions_response *out =
+        arena_new(req->arena, struct list_transactions_response);
+    if (!out) {
+        request_no_memory(req);
+        return;
+    }
+    list_transactions_response_init(out);
+    submit(req, TXN_CALL_LIST, out);
+}
+
+void handle_describe_transactions(struct request *req)
+{
+    const struct describe_transactions_request *in = req->body;
+    int32_t n = in->transactional_ids.n;
+    struct describe_transactions_response *out =
+        arena_new(req->arena, struct describe_transactions_response);
+    if (out) {
+        describe_transactions_response_init(out);
+        out->transaction_states.v =
+            describe_transactions_response_transaction_state_new(req->arena, n);
+    }
+    if (!out || !out->transaction_states.v) {
+        request_no_memory(req);
+        return;
+    }
+    for (int32_t i = 0; i < n; i++)
+        out->transaction_states.v[i].transactional_id = in->transactional_ids.v[i];
+    out->transaction_states.n = n;
+    submit(req, TXN_CALL_DESCRIBE, out);
+}
