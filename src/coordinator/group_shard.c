@@ -125,6 +125,7 @@ int group_shard_new(const struct group_shard_options *o, struct group_shard **ou
     for (int32_t i = 0; i < o->partitions_n; i++) {
         s->partitions[i].epoch = -1;
         list_init(&s->partitions[i].groups);
+        list_init(&s->partitions[i].ended);
     }
     hmap_init(&s->groups);
     timer_init(&s->expiry_timer, expiry_due);
@@ -143,8 +144,11 @@ void group_shard_start(struct group_shard *s)
     executor_timer_start(s->o.env.ex, &s->expiry_timer, 0);
 }
 
+static void take_ended(struct shard_partition *p, bool apply);
+
 static void unload(struct group_shard *s, struct shard_partition *p)
 {
+    take_ended(p, false);
     list_each_safe (l, &p->groups) {
         struct group *g = list_entry(l, struct group, link);
         group_unload(g);
@@ -169,6 +173,49 @@ void group_shard_free(struct group_shard *s)
     hmap_free(&s->groups);
     free(s->partitions);
     free(s);
+}
+
+/* ---- ends of transactions ---- */
+
+struct ended_txn {
+    struct list link;
+    int64_t producer_id;
+    bool commit;
+};
+
+static void end_txn(struct shard_partition *p, int64_t producer_id, bool commit)
+{
+    list_each (l, &p->groups) {
+        struct group *g = list_entry(l, struct group, link);
+        if (group_offsets_has_txns(&g->offsets))
+            group_txn_end(g, producer_id, commit);
+    }
+}
+
+/* The load may have read the log's end before the marker came. */
+static void end_txn_after_load(struct shard_partition *p, int64_t producer_id, bool commit)
+{
+    struct ended_txn *e = calloc(1, sizeof(*e));
+    if (!e) {
+        say_error(SHARD_TAG, "no memory to note the end of producer %lld's transaction",
+                  (long long)producer_id);
+        return;
+    }
+    e->producer_id = producer_id;
+    e->commit = commit;
+    list_push_back(&p->ended, &e->link);
+}
+
+/* `apply`: to the groups that were loaded. */
+static void take_ended(struct shard_partition *p, bool apply)
+{
+    struct list *l;
+    while ((l = list_pop(&p->ended)) != NULL) {
+        struct ended_txn *e = list_entry(l, struct ended_txn, link);
+        if (apply)
+            end_txn(p, e->producer_id, e->commit);
+        free(e);
+    }
 }
 
 /* ---- partitions ---- */
@@ -266,6 +313,7 @@ void group_shard_loaded(struct group_shard *s, int32_t partition, uint64_t load,
         return;
     }
     set_partition(s, p, PARTITION_OWNED);
+    take_ended(p, true);
 }
 
 /* ---- events of other partitions ---- */
@@ -275,11 +323,11 @@ void group_shard_txn_ended(struct group_shard *s, int32_t partition, int64_t pro
 {
     if (!is_ours(s, partition))
         return;
-    list_each (l, &s->partitions[partition].groups) {
-        struct group *g = list_entry(l, struct group, link);
-        if (group_offsets_has_txns(&g->offsets))
-            group_txn_end(g, producer_id, commit);
-    }
+    struct shard_partition *p = &s->partitions[partition];
+    if (p->state == PARTITION_LOADING)
+        end_txn_after_load(p, producer_id, commit);
+    else
+        end_txn(p, producer_id, commit);
 }
 
 void group_shard_forget(struct group_shard *s, struct str topic, const int32_t *partitions, int n)

@@ -14,6 +14,7 @@ struct shard_partition {
     int32_t epoch; /* newest leader epoch heard of; -1 */
     uint64_t load; /* that it waits for, while loading */
     struct list groups;
+    struct list ended; /* struct ended_txn (group_shard.c), heard of while loading */
 };
 
 struct group_shard {

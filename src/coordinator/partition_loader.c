@@ -85,8 +85,8 @@ int partition_load_run(struct partition_load *l)
 {
     enum kerr why;
     struct reading r = {.load = l};
-    r.partition = replica_manager_find(l->replicas,
-                                       (struct topic_partition){l->topic, l->partition}, &why);
+    r.partition =
+        replica_manager_find(l->replicas, (struct topic_partition){l->topic, l->partition}, &why);
     r.log = r.partition ? partition_log(r.partition) : NULL;
     int rc = r.log ? read_log(&r) : -ECANCELED;
     buf_free(&r.buffer);

@@ -224,7 +224,8 @@ bool txn_is_overdue(const struct txn *t, int64_t now_ms)
 
 bool txn_is_expired(const struct txn *t, int64_t now_ms, int64_t expiration_ms)
 {
-    return txn_is_idle(t) && !t->pending && longer_ago(t->now.updated_ms, now_ms, expiration_ms - 1);
+    return txn_is_idle(t) && !t->pending &&
+           longer_ago(t->now.updated_ms, now_ms, expiration_ms - 1);
 }
 
 void txn_fence(struct txn *t)

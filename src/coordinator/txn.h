@@ -3,7 +3,8 @@
  *   Empty ----add----> Ongoing --end--> PrepareCommit / PrepareAbort --all markers are written-->
  *     ^                  |  ^                                        CompleteCommit / CompleteAbort
  *     |                  +--+ add                                                |          |
- *     +---init (another epoch), from Empty and both Complete----------------------+   add -> Ongoing
+ *     +---init (another epoch), from Empty and both Complete----------------------+   add ->
+ * Ongoing
  *
  * CHANGE   in three steps: check, and note what is pending; write the new image into the log; put
  *          it in place once its replicas have it. While something is pending, everybody else is
@@ -63,7 +64,7 @@ struct txn {
     enum txn_state pending_state;
     bool fence_failed;        /* the raised epoch is in memory, but could not be written */
     struct txn_write *ending; /* txn_write.c's, while its markers are written */
-    struct str id;     /* behind this */
+    struct str id;            /* behind this */
 };
 
 /* One reference, the caller's; not linked. NULL without memory. */

@@ -104,8 +104,7 @@ static struct expiry *expiry_new(struct txn_coordinator *c, int32_t partition, i
 
 static bool is_full(const struct expiry *x)
 {
-    return x->n == x->cap ||
-           (x->n > 0 && x->keys.len + (size_t)x->n * RECORD_BYTES >= BATCH_BYTES);
+    return x->n == x->cap || (x->n > 0 && x->keys.len + (size_t)x->n * RECORD_BYTES >= BATCH_BYTES);
 }
 
 /* Expired ids of the partition, as many as a batch takes, are pending from now on. */

@@ -146,8 +146,7 @@ static void resume(struct txn_coordinator *c, struct txn_partition *p)
 {
     list_each (l, &p->ids) {
         struct txn *t = list_entry(l, struct txn, link);
-        bool prepared =
-            t->now.state == TXN_PREPARE_COMMIT || t->now.state == TXN_PREPARE_ABORT;
+        bool prepared = t->now.state == TXN_PREPARE_COMMIT || t->now.state == TXN_PREPARE_ABORT;
         if (prepared && !txn_write_resume(c, t))
             say_error(TXN_TAG, "%.*s: no memory to end its transaction before the next load",
                       STR_ARG(t->id));
@@ -170,8 +169,7 @@ void txn_coordinator_loaded(struct txn_coordinator *c, int32_t partition, uint64
         return;
     if (error) {
         /* Half a partition would give out epochs that others have. */
-        say_error(TXN_TAG,
-                  "__transaction_state-%d: could not be loaded; its ids are not served",
+        say_error(TXN_TAG, "__transaction_state-%d: could not be loaded; its ids are not served",
                   (int)partition);
         set_home(c, p, TXN_ELSEWHERE);
         unload(c, partition);

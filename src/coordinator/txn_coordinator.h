@@ -3,8 +3,8 @@
  *
  * A partition is elsewhere, is being loaded, or is here; an id that is not here is refused
  * (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS). Nothing is answered before it is in the log and
- * its replicas have it. What is prepared is brought to its end by whoever leads the partition: after
- * a load the markers are sent again.
+ * its replicas have it. What is prepared is brought to its end by whoever leads the partition:
+ * after a load the markers are sent again.
  *
  *   elsewhere --elected--> loading --loaded--> here
  *   loading, here --failed, resigned--> elsewhere

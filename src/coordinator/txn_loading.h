@@ -1,9 +1,8 @@
 /* txn_loading.h - what one partition of __transaction_state says, put together from its batches in
  * order: of each id the last word.
  *
- * DAMAGE   a record that cannot be read, or is of a version that is not known, is passed over with a
- *          log line (the first few), and the rest loads.
- * THREADS  one. */
+ * DAMAGE   a record that cannot be read, or is of a version that is not known, is passed over with
+ * a log line (the first few), and the rest loads. THREADS  one. */
 #ifndef COORDINATOR_TXN_LOADING_H
 #define COORDINATOR_TXN_LOADING_H
 

@@ -27,7 +27,7 @@ struct txn_manager {
     struct txn_coordinator *coordinator;
     struct led_partitions *led;
     pthread_mutex_t lock;
-    pthread_cond_t cond; /* the coordinator has stopped */
+    pthread_cond_t cond;         /* the coordinator has stopped */
     bool shutting_down, stopped; /* under the lock */
 };
 

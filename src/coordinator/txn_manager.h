@@ -20,13 +20,13 @@ struct txn_manager_options {
     const struct clock *clock;
     struct metadata_cache *metadata;
     struct txn_config config;
-    int32_t partitions_n;           /* of __transaction_state */
-    size_t load_buffer_size;        /* transaction.state.log.load.buffer.size */
-    int loads_at_once;              /* partitions that are loaded at the same time; >= 1 */
-    struct str listener;            /* where markers are sent; static text */
-    struct remote_opener opener;    /* on ex */
-    const char *client_id;          /* copied */
-    int64_t request_timeout_ms;     /* for markers */
+    int32_t partitions_n;        /* of __transaction_state */
+    size_t load_buffer_size;     /* transaction.state.log.load.buffer.size */
+    int loads_at_once;           /* partitions that are loaded at the same time; >= 1 */
+    struct str listener;         /* where markers are sent; static text */
+    struct remote_opener opener; /* on ex */
+    const char *client_id;       /* copied */
+    int64_t request_timeout_ms;  /* for markers */
     /* 0 and a fresh producer id, or -EAGAIN: none now. @thread ex's */
     int (*producer_id)(void *arg, int64_t *id);
     void *arg;
@@ -40,8 +40,8 @@ int32_t txn_manager_partitions(const struct txn_manager *m);
 /* Hands the call to the coordinator; `done` comes on its thread, perhaps before this returns. */
 void txn_manager_submit(struct txn_manager *m, struct txn_call *c);
 
-/* Ends what waits; from now on calls are answered with COORDINATOR_NOT_AVAILABLE. It is down when no
- * write and no load is under way any more. Once. */
+/* Ends what waits; from now on calls are answered with COORDINATOR_NOT_AVAILABLE. It is down when
+ * no write and no load is under way any more. Once. */
 void txn_manager_begin_shut_down(struct txn_manager *m);
 bool txn_manager_is_down(struct txn_manager *m);
 /* Both, and waits. @blocks; the workers must still run */

@@ -397,7 +397,8 @@ int txn_markers_send(struct txn_markers *m, struct txn *t, uint64_t token,
     for (int i = 0; i < p->n; i++)
         for (int j = 0; j < p->topics[i].n; j++) {
             struct item *it = &s->items[s->n++];
-            *it = (struct item){.of = s, .topic = p->topics[i].name, .partition = p->topics[i].v[j]};
+            *it =
+                (struct item){.of = s, .topic = p->topics[i].name, .partition = p->topics[i].v[j]};
             list_push_back(&m->homeless, &it->link);
         }
     s->left = n;

@@ -105,8 +105,8 @@ static void run_add(struct txn_coordinator *c, struct txn_call *call, int32_t pa
 {
     struct txn_image to;
     struct txn *t = txn_coordinator_id(c, call->id);
-    enum kerr e = t ? txn_check_add(t, call->producer_id, call->epoch)
-                    : KERR_INVALID_PRODUCER_ID_MAPPING;
+    enum kerr e =
+        t ? txn_check_add(t, call->producer_id, call->epoch) : KERR_INVALID_PRODUCER_ID_MAPPING;
     (void)partition;
     if (e != KERR_NONE || has_all(t, call))
         txn_call_finish(call, e);
@@ -119,8 +119,8 @@ static void run_add(struct txn_coordinator *c, struct txn_call *call, int32_t pa
 static void run_verify(struct txn_coordinator *c, struct txn_call *call, int32_t partition)
 {
     const struct txn *t = txn_coordinator_id(c, call->id);
-    enum kerr e = t ? txn_check_verify(t, call->producer_id, call->epoch)
-                    : KERR_INVALID_PRODUCER_ID_MAPPING;
+    enum kerr e =
+        t ? txn_check_verify(t, call->producer_id, call->epoch) : KERR_INVALID_PRODUCER_ID_MAPPING;
     (void)partition;
     for (int i = 0; e == KERR_NONE && i < call->partitions_n; i++) {
         struct txn_call_partition *p = &call->partitions[i];
@@ -273,8 +273,8 @@ static void run_describe(struct txn_coordinator *c, struct txn_call *call)
     for (int32_t i = 0; i < out->transaction_states.n; i++) {
         description *d = &out->transaction_states.v[i];
         if (d->error_code == KERR_NONE)
-            d->error_code = (int16_t)(c->active ? describe(c, call, d)
-                                                : KERR_COORDINATOR_NOT_AVAILABLE);
+            d->error_code =
+                (int16_t)(c->active ? describe(c, call, d) : KERR_COORDINATOR_NOT_AVAILABLE);
     }
     txn_call_finish(call, KERR_NONE);
 }

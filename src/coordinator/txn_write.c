@@ -3,8 +3,8 @@
  *
  * A write that ends after its partition went elsewhere has come to nothing, whatever became of it:
  * who leads now has read the log. What follows a prepared end, its markers and the last image, is
- * never given up while the id is here: what fails is tried again. One struct txn_write sees to all of
- * it, so that an end that has begun needs no more memory for itself. */
+ * never given up while the id is here: what fails is tried again. One struct txn_write sees to all
+ * of it, so that an end that has begun needs no more memory for itself. */
 #include "coordinator/txn_coordinator_private.h"
 
 #include <errno.h>

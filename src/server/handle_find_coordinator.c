@@ -68,8 +68,7 @@ static struct found find(struct request *req, const struct metadata_snapshot *s,
         return nobody(KERR_COORDINATOR_NOT_AVAILABLE);
     int32_t n = type == KEY_GROUP ? group_manager_partitions(broker_groups(req->broker))
                                   : txn_manager_partitions(broker_txns(req->broker));
-    const struct partition_info *p =
-        metadata_partition(s, topic_of(type), key_partition(key, n));
+    const struct partition_info *p = metadata_partition(s, topic_of(type), key_partition(key, n));
     *missing = !metadata_topic(s, topic_of(type));
     const struct broker_info *leader = p && p->leader >= 0 ? metadata_broker(s, p->leader) : NULL;
     const struct endpoint *e = leader ? broker_endpoint(leader, request_listener(req)) : NULL;

@@ -19,8 +19,7 @@ static void submit(struct request *req, enum txn_api api, void *out)
     struct txn_op *op = txn_op_new(req, 1, answer);
     if (!op)
         return;
-    *op->calls =
-        (struct txn_call){.api = api, .in = req->body, .out = out, .arena = req->arena};
+    *op->calls = (struct txn_call){.api = api, .in = req->body, .out = out, .arena = req->arena};
     txn_op_submit(op);
 }
 

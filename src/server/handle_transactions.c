@@ -1,8 +1,8 @@
-/* handle_transactions.c - what producers ask of their transaction's coordinator: AddPartitionsToTxn,
- * AddOffsetsToTxn, EndTxn.
+/* handle_transactions.c - what producers ask of their transaction's coordinator:
+ * AddPartitionsToTxn, AddOffsetsToTxn, EndTxn.
  *
- * VERSIONS  AddPartitionsToTxn comes from producers up to version 3, with one transaction; from 4 on
- *           from brokers, with several, some of which only ask whether partitions are in. */
+ * VERSIONS  AddPartitionsToTxn comes from producers up to version 3, with one transaction; from 4
+ * on from brokers, with several, some of which only ask whether partitions are in. */
 #include "coordinator/group_manager.h"
 #include "coordinator/key_partition.h"
 #include "protocol/msg/add_offsets_to_txn.h"

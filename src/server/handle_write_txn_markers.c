@@ -1,7 +1,7 @@
-/* handle_write_txn_markers.c - WriteTxnMarkers: how transactions ended, from their coordinator to the
- * leaders of their partitions. A control batch goes into each partition, and the answer waits until
- * its replicas have it; on __consumer_offsets the group's pending offsets then follow it, which
- * nobody waits for. */
+/* handle_write_txn_markers.c - WriteTxnMarkers: how transactions ended, from their coordinator to
+ * the leaders of their partitions. A control batch goes into each partition, and the answer waits
+ * until its replicas have it; on __consumer_offsets the group's pending offsets then follow it,
+ * which nobody waits for. */
 #include "coordinator/coordinator_append.h"
 #include "coordinator/group_manager.h"
 #include "protocol/batch_builder.h"
