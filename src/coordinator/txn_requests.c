@@ -43,7 +43,7 @@ static struct txn *make_id(struct txn_coordinator *c, const struct txn_call *cal
 
 static void init(struct txn_coordinator *c, struct txn_call *call, int32_t partition)
 {
-    enum txn_init_step step;
+    enum txn_init_step step = TXN_INIT_BUMP;
     enum kerr e;
     int64_t new_id = -1;
     struct txn_image to;

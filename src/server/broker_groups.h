@@ -7,8 +7,9 @@
 
 struct broker;
 
-/* How many partitions an internal topic has: groups, and transactional ids, are found by that number
- * for ever. The topic's own once it exists, whatever the setting (`key`) says now. 0 or -errno.
+/* How many partitions an internal topic has: groups, and transactional ids, are found by that
+ * number for ever. The topic's own once it exists, whatever the setting (`key`) says now. 0 or
+ * -errno.
  * @blocks */
 int broker_internal_partitions(struct broker *b, const char *topic, const char *key, int32_t *out);
 /* After the replica manager and the store, before the controller. 0, or -errno with a line in err.

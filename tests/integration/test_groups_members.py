@@ -49,7 +49,7 @@ class FindCoordinator(harness.BrokerTest):
     def test_other_types_of_keys(self):
         with kwire.Conn(self.broker.port) as c:
             for version in range(1, 7):
-                for key_type, error in ((1, g.NOT_AVAILABLE), (3, g.INVALID_REQUEST), (-1, g.INVALID_REQUEST),
+                for key_type, error in ((3, g.INVALID_REQUEST), (-1, g.INVALID_REQUEST),
                                         (2, g.NOT_AVAILABLE if version >= 6 else g.INVALID_REQUEST)):
                     if version >= 4:
                         a = c.call("FindCoordinator", version, key_type=key_type, coordinator_keys=["x"])["coordinators"][0]
