@@ -6,6 +6,7 @@
 #include "coordinator/txn_manager.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
+#include "server/broker_security.h"
 
 enum { WORKERS_PER_LOAD = 4 };
 
@@ -33,7 +34,10 @@ static int make_manager(struct broker *b, int32_t partitions)
     int loads = (int)config_int(c, "num.io.threads") / WORKERS_PER_LOAD;
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
-    b->txn_peers = (struct remote_peers){.loop = uv_executor_loop(b->txn_executor), .ex = ex};
+    struct str listener = str_of(c->inter_broker_listener);
+    b->txn_peers = (struct remote_peers){.loop = uv_executor_loop(b->txn_executor),
+                                         .ex = ex,
+                                         .security = broker_security_peer(b->security, listener)};
     struct txn_manager_options o = {
         .ex = ex,
         .replicas = atomic_load(&b->replicas),
@@ -44,7 +48,7 @@ static int make_manager(struct broker *b, int32_t partitions)
         .partitions_n = partitions,
         .load_buffer_size = (size_t)config_int(c, "transaction.state.log.load.buffer.size"),
         .loads_at_once = loads > 1 ? loads : 1,
-        .listener = str_of(c->inter_broker_listener),
+        .listener = listener,
         .opener = remote_peers_opener(&b->txn_peers),
         .client_id = client_id,
         .request_timeout_ms = config_int(c, "request.timeout.ms"),
