@@ -89,6 +89,11 @@ struct fetch_sessions *broker_fetch_sessions(const struct broker *b)
     return b->fetch_sessions;
 }
 
+struct control_gate *broker_control_gate(struct broker *b)
+{
+    return &b->control_gate;
+}
+
 struct control_queue *broker_control_queue(const struct broker *b)
 {
     return b->control_queue;

@@ -23,6 +23,7 @@
 struct auto_create;
 struct broker;
 struct client_quotas;
+struct control_gate;
 struct control_queue;
 struct controller;
 struct dynamic_config;
@@ -68,11 +69,14 @@ struct workers *broker_workers(const struct broker *b);
 struct turns *broker_warming(const struct broker *b); /* fetch_warm.c's, on the workers */
 struct fetch_sessions *broker_fetch_sessions(const struct broker *b);
 struct control_queue *broker_control_queue(const struct broker *b);
+struct control_gate *broker_control_gate(struct broker *b);
 struct auto_create *broker_auto_create(const struct broker *b);
 struct producer_ids *broker_producer_ids(const struct broker *b);
 struct group_manager *broker_groups(const struct broker *b);
 struct txn_manager *broker_txns(const struct broker *b);
 struct controller *broker_controller(const struct broker *b);
+/* A member of a cluster, or one by itself on the embedded store. */
+bool broker_on_zookeeper(const struct broker *b);
 /* Is this broker the controller now? */
 bool broker_is_controller(const struct broker *b);
 /* Settings of a topic as in force now (broker's values, then overrides). */

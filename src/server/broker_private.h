@@ -19,6 +19,7 @@
 #include "net/server_conn.h"
 #include "replica/log_mover.h"
 #include "server/broker.h"
+#include "server/control_gate.h"
 #include "server/upkeep.h"
 
 struct broker {
@@ -55,6 +56,7 @@ struct broker {
     struct controller_link *producer_id_link; /* NULL below level 3.0 */
     struct replica_manager *_Atomic replicas; /* a failed dir may ask from any thread */
     struct control_queue *control_queue;
+    struct control_gate control_gate;
     struct fetch_sessions *fetch_sessions;
     struct uv_executor **group_executors;
     int group_executors_n;
@@ -106,8 +108,6 @@ static inline int broker_warmers(int64_t workers)
 void broker_fatal(struct broker *b, const char *why);
 /* Who it is: opens the store; cluster id and broker id. 0, or -errno with a line in err. @blocks */
 int broker_find_identity(struct broker *b, char *err, size_t err_n);
-/* A member of a cluster, or one by itself on the embedded store. */
-bool broker_on_zookeeper(const struct broker *b);
 void broker_log_options(struct broker *b, struct log_manager_options *o);
 /* Writes "what: reason" and returns rc. */
 int broker_start_failed(char *err, size_t err_n, int rc, const char *what);

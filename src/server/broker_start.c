@@ -274,6 +274,7 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
     atomic_store(&b->replicas, replicas);
     if (!rc)
         rc = control_queue_new(b->workers, &b->control_queue);
+    control_gate_init(&b->control_gate, b->store);
     if (rc)
         return fail(err, err_n, rc, "cannot make the replica manager");
     b->fetch_sessions = fetch_sessions_new(

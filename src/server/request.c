@@ -12,6 +12,7 @@
 
 #include "base/logline.h"
 #include "base/utf8.h"
+#include "server/broker.h"
 #include "server/first_news.h"
 #include "server/handlers.h"
 #include "server/request_quota.h"
@@ -88,6 +89,33 @@ static struct request *request_begin(struct broker *b, struct net_request *net, 
     return req;
 }
 
+/* A field of an answer; NULL: it has none of that name. */
+static void *field_of(const struct struct_desc *d, void *response, const char *name)
+{
+    for (int i = 0; i < d->fields_n; i++)
+        if (strcmp(d->fields[i].name, name) == 0)
+            return (char *)response + d->fields[i].offset;
+    return NULL;
+}
+
+/* An order of some cluster's controller, or a report to it; there is no cluster here, and whoever
+ * says that he is one is a stranger. */
+static void refuse_stranger(struct request *req)
+{
+    void *out = arena_calloc(req->arena, 1, req->api->response->body->size);
+    if (!out) {
+        request_no_memory(req);
+        return;
+    }
+    say_warn("KafkaApis",
+             "%s of %s refused: this broker is by itself (zookeeper.connect is not set)",
+             req->api->name, conn_peer(req->net->conn));
+    msg_init(req->api->response, out);
+    *(int16_t *)field_of(req->api->response->body, out, "error_code") =
+        KERR_CLUSTER_AUTHORIZATION_FAILED;
+    request_respond(req, out);
+}
+
 void request_dispatch(struct broker *b, struct net_request *net)
 {
     struct reader r = reader_of(net->frame, net->frame_len);
@@ -111,7 +139,9 @@ void request_dispatch(struct broker *b, struct net_request *net)
     req->arena->cap = req->arena->used + REQUEST_ANSWER_MAX;
     if (req->row->flags & API_LARGE_ANSWER)
         net_request_reserve(net, REQUEST_ANSWER_LARGE);
-    if (!(req->row->flags & API_TELLS_CLUSTER) || !first_news_awaited(req))
+    if ((req->row->flags & API_MEMBERS_ONLY) && !broker_on_zookeeper(b))
+        refuse_stranger(req);
+    else if (!(req->row->flags & API_TELLS_CLUSTER) || !first_news_awaited(req))
         request_handle(req);
 }
 
@@ -130,20 +160,12 @@ static void finishing(struct request *req)
         req->run->req = NULL;
 }
 
-/* Where an answer says for how long its client is held back; NULL: it cannot. */
-static int32_t *throttle_field(const struct struct_desc *d, void *response)
-{
-    for (int i = 0; i < d->fields_n; i++)
-        if (strcmp(d->fields[i].name, "throttle_time_ms") == 0)
-            return (int32_t *)((char *)response + d->fields[i].offset);
-    return NULL;
-}
-
 /* The client is answered at once, and read again only later. */
 static void hold_back(struct request *req, void *response)
 {
     int64_t ms = req->throttle_ms < INT32_MAX ? req->throttle_ms : INT32_MAX;
-    int32_t *told = response ? throttle_field(req->api->response->body, response) : NULL;
+    int32_t *told =
+        response ? field_of(req->api->response->body, response, "throttle_time_ms") : NULL;
     if (told)
         *told = (int32_t)ms;
     conn_mute_for(req->net->conn, ms);

@@ -30,6 +30,7 @@ enum api_flag {
     API_LARGE_ANSWER =
         8, /* counts as that while it is worked on: a client has few of them at once */
     API_TELLS_CLUSTER = 16, /* waits for the first news of it (first_news.h) */
+    API_MEMBERS_ONLY = 32,  /* a broker by itself hears it from no other: refused */
 };
 
 struct api_row {

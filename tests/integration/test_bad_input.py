@@ -299,6 +299,38 @@ class BadInput(harness.BrokerTest):
         harness.until("descriptors are given back", lambda: self.broker.descriptors() <= descriptors)
 
 
+class Strangers(harness.BrokerTest):
+    """Who plays a controller, or another broker, to a broker that is by itself."""
+
+    def test_orders_are_refused_and_change_nothing(self):
+        newest = 2147483647
+        with kwire.Conn(self.broker.port) as c:
+            kwire.create_topic(c, "t")
+            kwire.produce_one(c, "t", 0, kwire.simple_batch(b"a"))
+            before = c.call("Metadata", 9, topics=None, allow_auto_topic_creation=False)
+            head = {"controller_id": 0, "controller_epoch": newest, "broker_epoch": -1}
+            state = {"partition_index": 0, "controller_epoch": newest, "leader": 9, "leader_epoch": newest, "isr": [9],
+                     "partition_epoch": newest, "replicas": [9], "is_new": False}
+            for epoch in (0, 1, newest):
+                head["controller_epoch"] = epoch
+                for api, version, fields in (
+                        ("UpdateMetadata", 8, dict(head, live_brokers=[], topic_states=[])),
+                        ("UpdateMetadata", 0, {"controller_id": 0, "controller_epoch": epoch}),
+                        ("LeaderAndIsr", 4, dict(head, topic_states=[{"topic_name": "t", "partition_states": [state]}])),
+                        ("StopReplica", 4, dict(head, topic_states=[{"topic_name": "t", "partition_states": [
+                            {"partition_index": 0, "leader_epoch": newest, "delete_partition": True}]}])),
+                        ("ControlledShutdown", 3, {"broker_id": 0, "broker_epoch": -1}),
+                        ("AlterPartition", 2, {"broker_id": 0, "broker_epoch": -1, "topics": []})):
+                    self.assertEqual(c.call(api, version, **fields)["error_code"], 31, api)
+            self.assertEqual(c.call("Metadata", 9, topics=None, allow_auto_topic_creation=False), before)
+            kwire.create_topic(c, "u")
+            for topic in "tu":
+                kwire.produce_one(c, topic, 0, kwire.simple_batch(b"b"))
+            self.assertEqual(kwire.list_offset(c, 5, "t", 0, -1)["offset"], 2)
+            c.call("InitProducerId", 4, transaction_timeout_ms=1)
+        self.assertTrue(self.broker.wait_line("StopReplica of 127.0.0.1:.* refused"))
+
+
 class SmallLimits(harness.BrokerTest):
     OVERRIDES = {"socket.request.max.bytes": "1000", "connections.max.idle.ms": "300",
                  "connection.failed.authentication.delay.ms": "10", "max.connections.per.ip": "3"}

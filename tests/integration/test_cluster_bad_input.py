@@ -190,26 +190,41 @@ class Requests(unittest.TestCase):
                 a = k.call("AllocateProducerIds", 0, broker_id=broker, broker_epoch=epoch)
                 self.assertEqual(a["error_code"], error, (broker, epoch))
 
-    def test_orders_of_a_deposed_controller(self):
-        with self.c.zk.client() as z:
-            epoch = int(z.get("/controller_epoch"))
+    def orders_are_refused(self, epochs):
+        """Of a controller that is not: of each of these epochs. Nothing changes by them."""
         before = self.c.metadata(1)
         for i in (1, 2, 3):
             with self.c.conn(i) as k:
-                head = {"controller_id": 99, "controller_epoch": epoch - 1, "broker_epoch": self.epoch_of(i)}
-                state = {"partition_index": 0, "controller_epoch": epoch - 1, "leader": 99, "leader_epoch": 10**6,
-                         "isr": [99], "partition_epoch": 10**6, "replicas": [99], "is_new": False}
-                a = k.call("LeaderAndIsr", 4, topic_states=[{"topic_name": "t", "partition_states": [state]}],
-                           live_leaders=[], **head)
-                self.assertEqual(a["error_code"], 11)
-                a = k.call("StopReplica", 3, topic_states=[{"topic_name": "t", "partition_states": [
-                    {"partition_index": 0, "leader_epoch": 10**6, "delete_partition": True}]}], **head)
-                self.assertEqual(a["error_code"], 11)
-                a = k.call("UpdateMetadata", 6, topic_states=[], live_brokers=[], **head)
-                self.assertEqual(a["error_code"], 11)
+                for epoch in epochs:
+                    head = {"controller_id": 99, "controller_epoch": epoch, "broker_epoch": self.epoch_of(i)}
+                    state = {"partition_index": 0, "controller_epoch": epoch, "leader": 99, "leader_epoch": 10**6,
+                             "isr": [99], "partition_epoch": 10**6, "replicas": [99], "is_new": False}
+                    a = k.call("LeaderAndIsr", 4, topic_states=[{"topic_name": "t", "partition_states": [state]}],
+                               live_leaders=[], **head)
+                    self.assertEqual(a["error_code"], 11, epoch)
+                    a = k.call("StopReplica", 3, topic_states=[{"topic_name": "t", "partition_states": [
+                        {"partition_index": 0, "leader_epoch": 10**6, "delete_partition": True}]}], **head)
+                    self.assertEqual(a["error_code"], 11, epoch)
+                    a = k.call("UpdateMetadata", 6, topic_states=[], live_brokers=[], **head)
+                    self.assertEqual(a["error_code"], 11, epoch)
         self.assertEqual(self.c.metadata(1), before)
         with self.c.conn(self.c.leader("t", 0)) as k:
             self.assertEqual(kwire.produce(k, 9, [("t", 0, kwire.simple_batch(b"z"))], acks=-1)[0]["error_code"], 0)
+
+    def test_orders_of_a_deposed_controller(self):
+        with self.c.zk.client() as z:
+            self.orders_are_refused([int(z.get("/controller_epoch")) - 1])
+
+    def test_orders_of_a_controller_that_never_was(self):
+        with self.c.zk.client() as z:
+            epoch = int(z.get("/controller_epoch"))
+        self.orders_are_refused([epoch + 1, 2147483647])
+        self.c.create_topic("after-strangers")  # the real one is obeyed as before
+        self.c.wait_known("after-strangers", 1)
+        with self.c.zk.client() as z:  # and so is its successor
+            z.delete("/controller")
+        self.c.create_topic("after-its-end")
+        self.c.wait_known("after-its-end", 1)
 
 
 if __name__ == "__main__":

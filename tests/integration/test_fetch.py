@@ -7,6 +7,7 @@ import unittest
 
 import harness
 import kwire
+from cluster import Cluster
 from kwire import create_topic, fetch, fetched, produce_one, records, simple_batch
 
 
@@ -262,14 +263,15 @@ class FullCache(harness.BrokerTest):
 
 
 class Follower(unittest.TestCase):
-    """The test plays controller and follower: acks=all, high watermark, topic ids, epochs, over the wire."""
+    """The test plays controller, as the one of now, and follower: acks=all, high watermark, topic ids, epochs, over
+    the wire."""
 
     def control(self, conn, epoch, **p):
-        state = {"partition_index": 0, "controller_epoch": 1000, "leader": 0, "leader_epoch": epoch, "isr": [0, 7],
-                 "partition_epoch": epoch, "replicas": [0, 7], "is_new": False}
+        state = {"partition_index": 0, "controller_epoch": self.epoch, "leader": 1, "leader_epoch": epoch,
+                 "isr": [1, 7], "partition_epoch": epoch, "replicas": [1, 7], "is_new": False}
         state.update(p)
         topic_id = state.pop("topic_id", self.topic_id)
-        answer = conn.call("LeaderAndIsr", 7, controller_id=0, controller_epoch=1000, broker_epoch=-1, type=0,
+        answer = conn.call("LeaderAndIsr", 7, controller_id=1, controller_epoch=self.epoch, broker_epoch=-1, type=0,
                            topic_states=[{"topic_name": "t", "topic_id": topic_id, "partition_states": [state]}])
         self.assertEqual(answer["error_code"], 0)
         return answer["topics"][0]["partition_errors"][0]["error_code"]
@@ -280,13 +282,16 @@ class Follower(unittest.TestCase):
         return fetched(conn.call("Fetch", version, **values))[0][2]
 
     def test_acks_all_with_a_follower(self):
-        with harness.Broker() as broker, kwire.Conn(broker.port) as conn, kwire.Conn(broker.port) as producer:
+        with Cluster(1, {"replica.lag.time.max.ms": "3600000"}) as c, c.conn() as conn, c.conn() as producer:
+            broker = c.broker(1)
+            with c.zk.client() as z:
+                self.epoch = int(z.get("/controller_epoch"))
             self.topic_id = create_topic(conn, "t", 1, {"min.insync.replicas": 2})
-            brokers = [{"id": i, "endpoints": [{"port": broker.port + i, "host": "127.0.0.1", "listener": "PLAINTEXT",
-                                                "security_protocol": 0}]} for i in (0, 7)]
-            state = {"partition_index": 0, "controller_epoch": 1000, "leader": 0, "leader_epoch": 1, "isr": [0, 7],
-                     "zk_version": 1, "replicas": [0, 7]}
-            answer = conn.call("UpdateMetadata", 8, controller_id=0, controller_epoch=1000, broker_epoch=-1,
+            brokers = [{"id": i, "endpoints": [{"port": broker.port + i - 1, "host": "127.0.0.1", "listener": "PLAINTEXT",
+                                                "security_protocol": 0}]} for i in (1, 7)]
+            state = {"partition_index": 0, "controller_epoch": self.epoch, "leader": 1, "leader_epoch": 1, "isr": [1, 7],
+                     "zk_version": 1, "replicas": [1, 7]}
+            answer = conn.call("UpdateMetadata", 8, controller_id=1, controller_epoch=self.epoch, broker_epoch=-1,
                                topic_states=[{"topic_name": "t", "topic_id": self.topic_id,
                                               "partition_states": [state]}], live_brokers=brokers)
             self.assertEqual(answer["error_code"], 0)
@@ -324,7 +329,7 @@ class Follower(unittest.TestCase):
             self.assertEqual(self.follow(conn, 4, epoch=2)["error_code"], 75)
 
             # the ISR shrinks below the minimum: acks=all is refused, acks=1 is not
-            self.assertEqual(self.control(conn, 2, isr=[0]), 0)
+            self.assertEqual(self.control(conn, 2, isr=[1]), 0)
             self.assertEqual(kwire.produce(producer, 9, [("t", 0, simple_batch(b"x"))])[0]["error_code"], 19)
             self.assertEqual(kwire.produce(producer, 9, [("t", 0, simple_batch(b"x"))], acks=1)[0]["error_code"], 0)
 
@@ -337,7 +342,7 @@ class Follower(unittest.TestCase):
             answer = producer.receive("Produce", 10, waiting)
             part = answer["responses"][0]["partition_responses"][0]
             self.assertEqual((part["error_code"], part["current_leader"]), (6, {"leader_id": 7, "leader_epoch": 4}))
-            self.assertEqual([(n["node_id"], n["port"]) for n in answer["node_endpoints"]], [(7, broker.port + 7)])
+            self.assertEqual([(n["node_id"], n["port"]) for n in answer["node_endpoints"]], [(7, broker.port + 6)])
             broker.kill()
 
 

@@ -11,6 +11,7 @@
 #include "server/broker.h"
 #include "server/broker_cluster.h"
 #include "server/client_quotas.h"
+#include "server/control_gate.h"
 #include "server/control_queue.h"
 #include "server/fetch_session.h"
 #include "server/handlers.h"
@@ -21,6 +22,7 @@ struct broker {
     struct bench bench;
     struct fetch_sessions *sessions;
     struct control_queue *control;
+    struct control_gate gate; /* epoch INT_MAX: knows all; else the test has a store */
     struct turns *warming;
     int64_t fetch_max_bytes;
     struct replication_throttle *throttle;
@@ -97,6 +99,14 @@ struct fetch_sessions *broker_fetch_sessions(const struct broker *b)
 struct control_queue *broker_control_queue(const struct broker *b)
 {
     return b->control;
+}
+struct control_gate *broker_control_gate(struct broker *b)
+{
+    return &b->gate;
+}
+const char *conn_peer(const struct conn *c)
+{
+    return "127.0.0.1:9";
 }
 const struct clock *broker_clock(const struct broker *b)
 {
@@ -231,6 +241,8 @@ static UNUSED void broker_open(struct broker *b)
         replication_throttle_new(1, (struct rate_window){11, 1000}, &b->bench.clock.clock);
     b->quotas = client_quotas_new((struct rate_window){11, 1000});
     assert_int_equal(control_queue_new(b->bench.workers, &b->control), 0);
+    control_gate_init(&b->gate, NULL);
+    atomic_store(&b->gate.epoch, INT32_MAX);
     b->warming = turns_new(b->bench.workers, 2);
     assert_non_null(b->warming);
 }

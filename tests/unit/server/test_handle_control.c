@@ -1,5 +1,7 @@
 /* Control requests: over the wire, from the controller in this process, and their order. */
 #include "handler_bench.h"
+#include "metadata/paths.h"
+#include "metadata/store_test.h"
 #include "server/local_channel.h"
 
 static const int32_t self[] = {1};
@@ -86,6 +88,72 @@ static void wire_requests_are_applied_on_a_worker(void **state)
     assert_true(str_eqz(s->partition_errors.v[0].topic_name, "t"));
     call_free(&c);
     assert_int_equal(replica_manager_count(b.bench.m), 0);
+    broker_close(&b);
+}
+
+/* Asks with UpdateMetadata; the error. */
+static enum kerr order_of_epoch(struct broker *b, int32_t epoch)
+{
+    struct call c;
+    struct update_metadata_request update;
+    update_metadata_request_init(&update);
+    update.controller_epoch = epoch;
+    call(b, &c, API_UPDATE_METADATA, 8, handle_update_metadata, &update, "1");
+    drain(b);
+    assert_int_equal(c.how, ANSWERED);
+    enum kerr e = (enum kerr)((const struct update_metadata_response *)c.answer)->error_code;
+    call_free(&c);
+    return e;
+}
+
+/* Or no real controller would be obeyed any more. */
+static void epochs_that_were_never_reached_are_refused(void **state)
+{
+    struct broker b;
+    broker_open(&b);
+    struct store *store = open_in_memory(request_executor(&(struct request){.broker = &b}));
+    control_gate_init(&b.gate, store);
+    assert_int_equal(order_of_epoch(&b, 1), KERR_STALE_CONTROLLER_EPOCH); /* there is no node yet */
+    assert_int_equal(create(store, PATH_CONTROLLER_EPOCH, "5", 0), 0);
+    assert_int_equal(order_of_epoch(&b, INT32_MAX), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(order_of_epoch(&b, 6), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(order_of_epoch(&b, 5), KERR_NONE);
+    assert_int_equal(order_of_epoch(&b, 4), KERR_STALE_CONTROLLER_EPOCH); /* deposed */
+    assert_int_equal(set(store, PATH_CONTROLLER_EPOCH, "6", STORE_ANY_VERSION), 0);
+    assert_int_equal(order_of_epoch(&b, 7), KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(order_of_epoch(&b, 6), KERR_NONE);
+
+    /* Likewise the others; nothing has happened. */
+    struct call c;
+    struct leader_and_isr_request lead;
+    struct leader_and_isr_request_topic_state topic;
+    struct leader_and_isr_request_partition_state p;
+    fill_lead(&lead, &topic, &p, 0);
+    lead.controller_epoch = 7;
+    call(&b, &c, API_LEADER_AND_ISR, 7, handle_leader_and_isr, &lead, "1");
+    drain(&b);
+    assert_int_equal(((const struct leader_and_isr_response *)c.answer)->error_code,
+                     KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(replica_manager_count(b.bench.m), 0);
+    call_free(&c);
+    lead.controller_epoch = 6;
+    call(&b, &c, API_LEADER_AND_ISR, 7, handle_leader_and_isr, &lead, "1");
+    drain(&b);
+    assert_int_equal(replica_manager_count(b.bench.m), 1);
+    call_free(&c);
+    struct stop_replica_request stop;
+    struct stop_replica_request_topic_state stop_topic;
+    struct stop_replica_request_partition_state stop_p;
+    fill_stop(&stop, &stop_topic, &stop_p);
+    stop.controller_epoch = 7;
+    call(&b, &c, API_STOP_REPLICA, 4, handle_stop_replica, &stop, "1");
+    drain(&b);
+    assert_int_equal(((const struct stop_replica_response *)c.answer)->error_code,
+                     KERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(replica_manager_count(b.bench.m), 1);
+    call_free(&c);
+
+    store_close(store);
     broker_close(&b);
 }
 
@@ -302,6 +370,7 @@ static void one_at_a_time_in_order_on_many_workers(void **state)
 }
 
 UNIT_MAIN(unit_test(wire_requests_are_applied_on_a_worker),
+          unit_test(epochs_that_were_never_reached_are_refused),
           unit_test(every_version_of_leader_and_isr_is_answered),
           unit_test(older_stop_requests_name_partitions_otherwise),
           unit_test(local_requests_keep_their_order),
