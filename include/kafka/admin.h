@@ -175,6 +175,42 @@ KAFKA_API kafka_err_t kafka_admin_describe_quotas(kafka_admin_t *a,
                                                   kafka_quotas_t **out);
 KAFKA_API void kafka_quotas_free(kafka_quotas_t *q);
 
+/* ---- SCRAM credentials of users ---- */
+enum { KAFKA_SCRAM_SHA_256 = 1, KAFKA_SCRAM_SHA_512 = 2 };
+typedef struct {
+    const char *user;
+    int mechanism;
+    int remove;           /* takes it away: the two below have no meaning */
+    int iterations;       /* 4096 to 16384; 0 = 4096 */
+    const char *password; /* salted here: it is not sent */
+} kafka_scram_change_t;
+/* A user's changes are made together or not at all, whatever becomes of other users. errs[i] is the
+ * outcome of changes[i]; the message is of the first that failed, or of the whole. The result
+ * itself tells of what concerns all of them. */
+KAFKA_API kafka_err_t kafka_admin_alter_scram(kafka_admin_t *a, const kafka_scram_change_t *changes,
+                                              size_t n, int64_t timeout_ms, kafka_err_t *errs,
+                                              char *message, size_t message_n);
+typedef struct {
+    int mechanism;
+    int iterations;
+} kafka_scram_info_t;
+typedef struct {
+    const char *user;
+    kafka_err_t err;
+    const char *message; /* with err; or NULL */
+    const kafka_scram_info_t *infos;
+    size_t infos_n;
+} kafka_scram_user_t;
+typedef struct {
+    const kafka_scram_user_t *users;
+    size_t users_n;
+} kafka_scram_users_t;
+/* users NULL: all that have a credential. Free with kafka_scram_users_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_scram(kafka_admin_t *a, const char *const *users,
+                                                 size_t n, int64_t timeout_ms, char *message,
+                                                 size_t message_n, kafka_scram_users_t **out);
+KAFKA_API void kafka_scram_users_free(kafka_scram_users_t *users);
+
 /* ---- records and log dirs ---- */
 /* Deletes the records below offsets[i] (-1: all that are committed) of each partition. The outcome
  * of each is in errs[i] and, when that is KAFKA_OK, low_watermarks[i]. The result itself tells of

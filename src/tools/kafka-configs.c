@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/tool_conf.h"
 #include "tools/tool_configs.h"
@@ -21,7 +22,8 @@ static const struct tool_option options[] = {
     ROW(controller, "bootstrap-controller", TOOL_TEXT, "String: controller to connect to",
         "Of KRaft: there are no controllers apart from brokers here."),
     ROW(zookeeper, "zookeeper", TOOL_TEXT, "String: urls",
-        "Of 2.x: a ZooKeeper, whose brokers are asked."),
+        "Of 2.x: a ZooKeeper, whose brokers are asked; SCRAM credentials are written "
+        "and users described there."),
     ROW(zk_tls, "zk-tls-config-file", TOOL_TEXT, "String: file", "Of 2.x: with --zookeeper only."),
     ROW(command_config, "command-config", TOOL_TEXT, "String: command config property file",
         "Property file with settings for the admin client."),
@@ -114,6 +116,22 @@ static void check_args(const struct configs_args *a)
                                 "--delete-config must be specified with --alter");
 }
 
+/* SCRAM credentials are written before there is a broker that could be asked. */
+static bool without_brokers(struct configs *c)
+{
+    const char *const given[] = {c->args->add, c->args->delete};
+    bool scram = c->args->add_file != NULL && c->entities.types[0] == TYPE_USER;
+    if (!c->args->zookeeper)
+        return false;
+    if (c->args->describe)
+        return configs_describe_in_zookeeper(c);
+    for (int i = 0; i < 2; i++)
+        scram |= given[i] && strstr(given[i], "SCRAM-SHA-") != NULL;
+    if (scram)
+        configs_alter(c);
+    return scram;
+}
+
 int main(int argc, char **argv)
 {
     static struct configs_args a;
@@ -128,6 +146,10 @@ int main(int argc, char **argv)
         puts(
             "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
             "Use --bootstrap-server instead to specify a broker to connect to.");
+    if (without_brokers(&c)) {
+        kafka_conf_free(conf);
+        return tool_finish(0);
+    }
     char *found = a.zookeeper ? tool_zk_brokers(a.zookeeper) : NULL;
     tool_conf_servers(&tool, conf, found ? found : a.bootstrap, NULL);
     free(found);

@@ -64,6 +64,16 @@ struct configs {
 void configs_describe(struct configs *c);
 void configs_alter(struct configs *c);
 
+/* SCRAM credentials among what is added and deleted: all is done here, or refused; false: there are
+ * none. */
+bool configs_alter_scram(struct configs *c, const struct configs_pairs *added, char *const *deleted,
+                         size_t deleted_n);
+bool configs_is_scram(const char *key);
+/* Of the user, or of all, when only users are meant. */
+void configs_describe_scram(struct configs *c);
+/* --zookeeper with users: their nodes as they are. false: it is about others. */
+bool configs_describe_in_zookeeper(struct configs *c);
+
 /* A mistake of the user's: its text, exit 1. */
 void configs_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* A broker's error: the command line, the error, exit 1. message "" = the error's own text. */

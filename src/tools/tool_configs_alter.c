@@ -153,14 +153,15 @@ static void check_quota_names(const struct configs *c, const struct configs_pair
     bool ip = c->entities.types[0] == TYPE_IP;
     for (size_t i = 0; i < added->n; i++) {
         const char *const *keys = ip ? ip_keys : client_keys;
-        if (strncmp(added->v[i].name, "SCRAM-", 6) == 0)
-            configs_refuse("%s: this version does not change SCRAM credentials", added->v[i].name);
         while (*keys && strcmp(*keys, added->v[i].name) != 0)
             keys++;
         if (!*keys)
             configs_refuse("Only %s configs can be added for '%s' using --bootstrap-server. "
                            "Unexpected config names: %s",
-                           ip ? "connection quota" : "quota",
+                           ip ? "connection quota"
+                           : c->entities.types[0] == TYPE_USER && c->entities.types_n == 1
+                               ? "quota and SCRAM credential"
+                               : "quota",
                            configs_type_plural(c->entities.types[0]), added->v[i].name);
     }
 }
@@ -210,6 +211,11 @@ void configs_alter(struct configs *c)
     const char *name = c->entities.names[0];
     configs_pairs_parse(c->args->add, &added);
     configs_pairs_load(c->args->add_file, &added);
+    if (configs_alter_scram(c, &added, deleted.v, deleted.n)) {
+        names_free(&deleted);
+        configs_pairs_free(&added);
+        return;
+    }
     if (configs_is_quota(c->entities.types[0]))
         alter_quotas(c, &added, &deleted);
     else

@@ -188,9 +188,10 @@ static void describe_quotas(struct configs *c)
 void configs_describe(struct configs *c)
 {
     const struct configs_entities *e = &c->entities;
-    if (configs_is_quota(e->types[0]))
+    if (configs_is_quota(e->types[0])) {
         describe_quotas(c);
-    else if (e->names_n)
+        configs_describe_scram(c);
+    } else if (e->names_n)
         describe_one(c, e->types[0], e->names[0]);
     else
         describe_all(c, e->types[0]);

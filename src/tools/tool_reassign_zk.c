@@ -8,6 +8,7 @@
 #include "metadata/paths.h"
 #include "metadata/zookeeper_store.h"
 #include "tools/tool_io.h"
+#include "tools/tool_zk_configs.h"
 
 enum { SESSION_MS = 30000, CONNECT_MS = 30000, IN_FLIGHT = 10 };
 
@@ -138,77 +139,12 @@ void reassign_zk_begin(struct reassign *r, struct store *s, const struct reassig
 
 /* ---- settings ---- */
 
-/* false: it is so already. */
-static bool change(struct config_list *l, const kafka_config_t *c)
-{
-    int at = 0;
-    while (at < l->n && !str_eqz(l->v[at].name, c->name))
-        at++;
-    if (!c->value) {
-        if (at == l->n)
-            return false;
-        l->v[at] = l->v[--l->n];
-        return true;
-    }
-    if (at < l->n && str_eqz(l->v[at].value, c->value))
-        return false;
-    l->n += at == l->n;
-    l->v[at] = (struct config_pair){str_of(c->name), str_of(c->value)};
-    return true;
-}
-
-/* Of its change in the node, unless somebody was faster (false). */
-static bool write_config(struct reassign *r, struct store *s, const char *path, bool there,
-                         struct config_list l, int32_t version)
-{
-    struct bytes data = znode_config_encode(l, &r->mem);
-    reassign_need((uint8_t *)data.p);
-    struct store_op op = store_op_set(path, data, version);
-    struct store_request req = {.ops = &op, .ops_n = 1};
-    bool created = false;
-    int rc = there ? store_run(s, &req) : store_create_path(s, path, data, &created);
-    store_request_clear(&req);
-    if (there ? rc == STORE_BAD_VERSION || rc == -ENOENT : !rc && !created)
-        return false;
-    if (rc)
-        reassign_zk_fail(r, path, rc);
-    return true;
-}
-
-static void notify(struct reassign *r, struct store *s, const char *entity)
-{
-    struct bytes data = znode_config_change_encode(str_of(entity), &r->mem);
-    struct store_op op = store_op_create(PATH_CONFIG_CHANGE_PREFIX, data, STORE_SEQUENTIAL);
-    struct store_request req = {.ops = &op, .ops_n = 1};
-    reassign_need((uint8_t *)data.p);
-    int rc = store_run(s, &req);
-    store_request_clear(&req);
-    if (rc)
-        reassign_zk_fail(r, PATH_CONFIG_CHANGES, rc);
-}
-
 bool reassign_zk_configure(struct reassign *r, struct store *s, const char *entity,
                            const kafka_config_t *configs, size_t n)
 {
-    char *path = reassign_need(arena_printf(&r->mem, PATH_CONFIG "/%s", entity));
-    for (;;) {
-        struct bytes data = BYTES_NULL;
-        struct config_list now = {NULL, 0}, l;
-        struct store_stat stat = {0};
-        bool changed = false, there = read_node(r, s, path, &data, &stat);
-        if (there && znode_config_decode(data, &r->mem, &now) != 0)
-            reassign_zk_fail(r, path, -EBADMSG);
-        l.v = reassign_need(arena_array(&r->mem, struct config_pair, (size_t)now.n + n));
-        l.n = now.n;
-        if (now.n)
-            memcpy(l.v, now.v, (size_t)now.n * sizeof *l.v);
-        for (size_t i = 0; i < n; i++)
-            changed |= change(&l, &configs[i]);
-        if (!changed)
-            return false;
-        if (write_config(r, s, path, there, l, stat.version)) {
-            notify(r, s, entity);
-            return true;
-        }
-    }
+    bool changed;
+    int rc = tool_zk_configure(s, &r->mem, entity, configs, n, &changed);
+    if (rc)
+        reassign_zk_fail(r, reassign_need(arena_printf(&r->mem, PATH_CONFIG "/%s", entity)), rc);
+    return changed;
 }
