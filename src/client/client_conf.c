@@ -16,12 +16,12 @@ enum conf_type { BOOL, INT, LONG, DOUBLE, STRING, LIST, CLASS, PASSWORD };
 
 /* What a setting does here. */
 enum conf_use {
-    EFFECT,   /* what it does in Apache Kafka */
-    JAVA,     /* nothing: it is about Java's classes or JMX */
-    NONE,     /* nothing: brokers with ZooKeeper have no use for it */
-    HOOK,     /* nothing: Java classes that have an equal in C, which is named */
-    TLS,      /* with a security.protocol that has TLS */
-    SECURITY, /* nothing yet: SASL */
+    EFFECT, /* what it does in Apache Kafka */
+    JAVA,   /* nothing: it is about Java's classes or JMX */
+    NONE,   /* nothing, for a reason that its text has */
+    HOOK,   /* nothing: Java classes that have an equal in C, which is named */
+    TLS,    /* with a security.protocol that has TLS */
+    SASL,   /* with one that has SASL */
 };
 
 struct conf_row {
@@ -276,25 +276,35 @@ const char *kafka_conf_get(const kafka_conf_t *conf, const char *key)
     return props_get(conf->props, key);
 }
 
+bool client_protocol_has_tls(const char *protocol)
+{
+    return strcasecmp(protocol, "SSL") == 0 || strcasecmp(protocol, "SASL_SSL") == 0;
+}
+
+bool client_protocol_has_sasl(const char *protocol)
+{
+    return strncasecmp(protocol, "SASL_", 5) == 0;
+}
+
 /* Settings that do nothing in this client are reported: as a warning when somebody may rely on
  * them. */
 static void report_idle(const char *key, enum client_scope scope, const char *protocol)
 {
-    bool tls = strcasecmp(protocol, "SSL") == 0 || strcasecmp(protocol, "SASL_SSL") == 0;
     const struct conf_row *row = find_row(key, scope);
     if (!row &&
         find_row(key, ~0)) /* of another kind of client, in a file for several: no mistake */
         client_log(1, "the setting %s has no effect on this client", key);
     else if (!row)
         client_log(2, "the setting %s is not known: it has no effect", key);
-    else if (row->use == SECURITY || (row->use == TLS && !tls))
+    else if ((row->use == SASL && !client_protocol_has_sasl(protocol)) ||
+             (row->use == TLS && !client_protocol_has_tls(protocol)))
         client_log(2, "the setting %s has no effect with security.protocol=%s", key, protocol);
     else if (row->use == HOOK)
         client_log(2,
                    "the setting %s names Java classes and has no effect here: see "
                    "kafka_conf_add_producer_interceptor, kafka_conf_add_consumer_interceptor",
                    key);
-    else if (row->use != EFFECT && row->use != TLS)
+    else if (row->use != EFFECT && row->use != TLS && row->use != SASL)
         client_log(1, "the setting %s has no effect in this library", key);
 }
 
@@ -318,11 +328,6 @@ kafka_err_t client_conf_check(const kafka_conf_t *conf, enum client_scope scope,
                               size_t err_n)
 {
     const char *protocol = client_conf_string(conf, scope, "security.protocol");
-    if (strcasecmp(protocol, "PLAINTEXT") != 0 && strcasecmp(protocol, "SSL") != 0) {
-        snprintf(err, err_n, "security.protocol=%s: this client speaks PLAINTEXT and SSL only",
-                 protocol);
-        return KAFKA_ERR_INVALID_ARG;
-    }
     const char *controllers =
         scope == SCOPE_ADMIN ? client_conf_string(conf, scope, "bootstrap.controllers") : NULL;
     if (controllers && *controllers) {

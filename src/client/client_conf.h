@@ -28,6 +28,10 @@ bool client_conf_bool(const kafka_conf_t *conf, enum client_scope scope, const c
 const char *client_conf_string(const kafka_conf_t *conf, enum client_scope scope, const char *key);
 bool client_conf_is_set(const kafka_conf_t *conf, const char *key);
 
+/* Of a value of security.protocol. */
+bool client_protocol_has_tls(const char *protocol);
+bool client_protocol_has_sasl(const char *protocol);
+
 /* The next host:port of a list; false at the end. *at moves on. Spaces around entries are skipped;
  * IPv6 in brackets. -1 in *port when the entry has none or it is not a number. */
 bool client_next_address(const char **at, char host[256], int *port);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "net/peer_sasl.h"
 #include "net/tls.h"
 
 struct lookup {
@@ -34,14 +34,32 @@ static int open_tls(struct client_security *s, struct lookup *l, char *err, size
     return tls_load(s->peer.tls, &settings, err, err_n);
 }
 
+static int open_sasl(struct client_security *s, struct lookup *l, char *err, size_t err_n)
+{
+    struct sasl_client_settings settings = {
+        .mechanism = look_up(l, "sasl.mechanism"),
+        .jaas = look_up(l, "sasl.jaas.config"),
+        .token_url = look_up(l, "sasl.oauthbearer.token.endpoint.url"),
+    };
+    struct sasl_client_config *config;
+    int rc = sasl_client_config_new(&settings, &config, err, err_n);
+    if (!rc && !(s->sasl = peer_sasl_new(config, clock_real())))
+        rc = -ENOMEM;
+    if (rc == -ENOMEM)
+        snprintf(err, err_n, "out of memory");
+    s->peer.auth = s->sasl;
+    return rc;
+}
+
 int client_security_open(struct client_security *s, const kafka_conf_t *conf,
                          enum client_scope scope, char *err, size_t err_n)
 {
     struct lookup l = {conf, scope};
     const char *protocol = client_conf_string(conf, scope, "security.protocol");
-    bool tls = strcasecmp(protocol, "SSL") == 0 || strcasecmp(protocol, "SASL_SSL") == 0;
     *s = (struct client_security){0};
-    int rc = tls ? open_tls(s, &l, err, err_n) : 0;
+    int rc = client_protocol_has_tls(protocol) ? open_tls(s, &l, err, err_n) : 0;
+    if (!rc && client_protocol_has_sasl(protocol))
+        rc = open_sasl(s, &l, err, err_n);
     if (rc)
         client_security_close(s);
     return rc;
@@ -50,5 +68,6 @@ int client_security_open(struct client_security *s, const kafka_conf_t *conf,
 void client_security_close(struct client_security *s)
 {
     tls_unref(s->peer.tls);
+    peer_sasl_free(s->sasl);
     *s = (struct client_security){0};
 }

@@ -9,6 +9,7 @@
 
 struct client_security {
     struct peer_security peer; /* for peer_options; what it points to is owned by this */
+    struct peer_auth *sasl;    /* peer.auth, NULL without SASL */
 };
 
 /* 0, or -errno with a line in err: a setting, a key store. @blocks on files */

@@ -32,9 +32,8 @@ struct peer_exchange_ops {
     /* `in` is the frame that came (no length in front; n is 0 at the first call). MORE: the frame
      * to send is in `out`, and the next call follows when its answer is there. DONE: nothing is
      * sent. WORK: `work` is due, and when it has returned the next call, with n 0. Else -errno with
-     * a line in `why`: -EACCES = the broker refused it, or is not who it
-     * should be; -ENOTSUP = it does not offer the mechanism; -EPROTO = it speaks otherwise;
-     * -ENOMEM. */
+     * a line in `why`: -EACCES = the broker refused it, does not offer the mechanism, or is not who
+     * it should be; -EPROTO = it speaks otherwise; -ENOMEM. */
     int (*step)(struct peer_exchange *x, const void *in, size_t n, struct writer *out, char *why,
                 size_t why_n);
     /* What takes too long for a loop. On another thread, while nothing else is called. */

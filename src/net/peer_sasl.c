@@ -167,7 +167,7 @@ static int take_versions(struct exchange *x, const void *in, size_t n, struct wr
             token = a.api_keys.v[i].max_version;
     }
     if (handshake < 0)
-        return complain(x, why, -EPROTO, "there is no SASL on this listener");
+        return complain(x, why, -EACCES, "there is no SASL on this listener");
     x->handshake_version = handshake > 0 && token >= 0 ? 1 : 0;
     x->token_version = token < 2 ? token : 2;
     return shake_hands(x, out);
@@ -192,9 +192,11 @@ static int take_handshake(struct exchange *x, const void *in, size_t n, struct w
         return err;
     list_text(list, sizeof(list), a.mechanisms.v, a.mechanisms.n);
     if (a.error_code == KERR_UNSUPPORTED_SASL_MECHANISM)
-        return complain(x, why, -ENOTSUP, "the broker does not offer it, only %s", list);
+        return complain(x, why, -EACCES, "the broker does not offer it, only %s", list);
     if (a.error_code)
-        return complain(x, why, -EPROTO, "SaslHandshake: %s", kerr_name(a.error_code));
+        return complain(
+            x, why, -EACCES, "SaslHandshake: %s%s", kerr_name(a.error_code),
+            a.error_code == KERR_ILLEGAL_SASL_STATE ? " (is there SASL on this listener?)" : "");
     return go_on(x, BYTES_NULL, out, why);
 }
 

@@ -166,7 +166,13 @@ static void clients_refuse_what_does_not_fit_together(void **state)
                                     "PEM", "ssl.truststore.location", "/no/such/file", NULL},
                    true, "ssl.truststore.location");
     expect_refused((const char *[]){SERVER, "security.protocol", "SASL_SSL", NULL}, true,
-                   "PLAINTEXT");
+                   "sasl.mechanism=GSSAPI: must be one of PLAIN");
+    expect_refused((const char *[]){SERVER, "security.protocol", "sasl_plaintext", "sasl.mechanism",
+                                    "PLAIN", NULL},
+                   false, "sasl.jaas.config: is not set");
+    expect_refused((const char *[]){SERVER, "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism",
+                                    "SCRAM-SHA-512", "sasl.jaas.config", "x required;", NULL},
+                   false, "the login module is x, and for SCRAM-SHA-512 it is");
     expect_refused((const char *[]){SERVER, "enable.idempotence", "true", "acks", "1", NULL}, true,
                    "acks=all");
     expect_refused((const char *[]){SERVER, "enable.idempotence", "true", "retries", "0", NULL},
@@ -245,7 +251,8 @@ static void print_effects(FILE *f)
            "|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct doc_row *r = &rows[i];
-        if (strcmp(r->use, "EFFECT") != 0 && strcmp(r->use, "TLS") != 0)
+        if (strcmp(r->use, "EFFECT") != 0 && strcmp(r->use, "TLS") != 0 &&
+            strcmp(r->use, "SASL") != 0)
             continue;
         fprintf(f, "| `%s` | %s%s%s", r->name, r->scopes & SCOPE_PRODUCER ? "P" : "",
                 r->scopes & SCOPE_CONSUMER ? "C" : "", r->scopes & SCOPE_ADMIN ? "A" : "");
@@ -289,9 +296,6 @@ static char *print_settings(void)
     fprintf(f, "\n## Without meaning in C\n\nAccepted, so that files of Java clients can be read; "
                "they do nothing.\n\n");
     print_idle(f, "JAVA", true);
-    fprintf(f, "\n## SASL\n\nThis client has no SASL so far: a `security.protocol` with it is "
-               "refused, and these are told to have no effect.\n\n");
-    print_idle(f, "SECURITY", false);
     fclose(f);
     return text;
 }
