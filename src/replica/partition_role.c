@@ -24,7 +24,9 @@ struct remote_replica *partition_remote_locked(struct partition *p, int32_t id)
     return NULL;
 }
 
-/* What a leader of a new epoch knows of a replica: `old` is what it knew as leader of the last. */
+/* What a leader of a new epoch knows of a replica: `old` is what it knew as leader of the last one.
+ * Only of the last one: in an epoch that it did not hear of, others may have cut their logs as
+ * another leader's is. */
 static struct remote_replica remote_fresh(int32_t id, bool in_isr, const struct remote_replica *old,
                                           int64_t leader_end, int64_t now)
 {
@@ -47,7 +49,7 @@ static struct remote_replica remote_fresh(int32_t id, bool in_isr, const struct 
 
 /* Returns owned; *n of them. NULL with *n > 0: no memory. */
 static struct remote_replica *make_remotes(struct partition *p, const struct leadership *l,
-                                           bool was_leader, bool new_epoch, int64_t leader_end,
+                                           bool knows, bool new_epoch, int64_t leader_end,
                                            int32_t *n)
 {
     int64_t now = clock_mono_ms(p->env->clock);
@@ -59,7 +61,7 @@ static struct remote_replica *make_remotes(struct partition *p, const struct lea
             continue;
         if (out) {
             bool in_isr = contains(l->isr, l->isr_n, id);
-            struct remote_replica *old = was_leader ? partition_remote_locked(p, id) : NULL;
+            struct remote_replica *old = knows ? partition_remote_locked(p, id) : NULL;
             out[*n] = remote_fresh(id, in_isr, old, leader_end, now);
             if (old && !new_epoch) {
                 out[*n] = *old;
@@ -102,7 +104,9 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
     if (l->partition_epoch < p->partition_epoch)
         return KERR_NONE; /* the answer to an ISR change of our own came first */
     bool was_leader = atomic_load(&p->role) == PARTITION_LEADER;
-    bool new_epoch = l->leader_epoch > atomic_load(&p->leader_epoch);
+    int32_t epoch = atomic_load(&p->leader_epoch);
+    bool new_epoch = l->leader_epoch > epoch;
+    bool knows = was_leader && l->leader_epoch <= epoch + 1;
     enum kerr e = KERR_NONE;
     if (new_epoch && !was_leader) /* nobody appends yet: the fsync needs no lock */
         e = log_begin_epoch(log, l->leader_epoch);
@@ -114,7 +118,7 @@ enum kerr partition_make_leader(struct partition *p, const struct leadership *l,
         e = log_begin_epoch(log, l->leader_epoch);
     int32_t remotes_n;
     struct remote_replica *remotes =
-        make_remotes(p, l, was_leader, new_epoch, log_end_offset(log), &remotes_n);
+        make_remotes(p, l, knows, new_epoch, log_end_offset(log), &remotes_n);
     if (e == KERR_NONE && (!remotes || partition_set_isr_locked(p, l->isr, l->isr_n)))
         e = KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE) {

@@ -278,9 +278,8 @@ static void finish(struct call *r)
     flush(c);
 }
 
-void net_request_answer(struct net_request *net, struct chain *chain)
+static void take_answer(struct call *r, struct chain *chain)
 {
-    struct call *r = container_of(net, struct call, net);
     size_t n = chain->left;
     uint8_t *all = malloc(n + 1);
     for (size_t at = 0; at < n;) {
@@ -300,6 +299,32 @@ void net_request_answer(struct net_request *net, struct chain *chain)
         memcpy(r->answer, all + 4, n - 4);
         free(all);
     }
+}
+
+void net_request_answer(struct net_request *net, struct chain *chain)
+{
+    struct call *r = container_of(net, struct call, net);
+    take_answer(r, chain);
+    finish(r);
+}
+
+static void tell_why(const struct call *r, const char *fmt, va_list ap)
+{
+    char why[256];
+    vsnprintf(why, sizeof(why), fmt, ap);
+    sim_say("%s closes a connection: %s", r->conn->server->host->name, why);
+}
+
+void net_request_answer_and_close(struct net_request *net, struct chain *chain, const char *fmt,
+                                  ...)
+{
+    struct call *r = container_of(net, struct call, net);
+    va_list ap;
+    va_start(ap, fmt);
+    tell_why(r, fmt, ap);
+    va_end(ap);
+    take_answer(r, chain);
+    r->close = true;
     finish(r);
 }
 
@@ -311,14 +336,18 @@ void net_request_no_answer(struct net_request *net)
 void net_request_close_conn(struct net_request *net, const char *fmt, ...)
 {
     struct call *r = container_of(net, struct call, net);
-    char why[256];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(why, sizeof(why), fmt, ap);
+    tell_why(r, fmt, ap);
     va_end(ap);
-    sim_say("%s closes a connection: %s", r->conn->server->host->name, why);
     r->close = true;
     finish(r);
+}
+
+void net_request_release_frame(struct net_request *r)
+{
+    free(r->frame);
+    r->frame = NULL;
 }
 
 void net_request_reserve(struct net_request *r, uint32_t bytes)

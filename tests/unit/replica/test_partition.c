@@ -292,6 +292,17 @@ static void reelected_leader_remembers_its_followers(void **state)
     assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
     assert_int_equal(p->remotes[0].log_end, -1);
     assert_int_equal(bench_hw(p), 4); /* never lowered */
+    /* an epoch that it did not hear of: another may have led, and the follower cut its log */
+    bench_fetch(&b, p, 2, 4, NULL);
+    bench_append(&b, p, 1, 1, NULL);
+    bench_fetch(&b, p, 2, 5, NULL);
+    bench_append(&b, p, 1, 1, NULL);
+    l.leader_epoch = 5;
+    assert_int_equal(bench_lead(&b, "t", 0, l), KERR_NONE);
+    assert_int_equal(p->remotes[0].log_end, -1);
+    assert_int_equal(bench_hw(p), 5);
+    bench_fetch(&b, p, 2, 3, NULL);
+    assert_int_equal(p->remotes[0].log_end, 3);
     partition_unref(p);
     bench_close(&b);
 }
