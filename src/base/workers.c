@@ -69,6 +69,8 @@ static void look_at_crowd(struct workers *w)
 void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool is), void *arg)
 {
     pthread_mutex_lock(&w->lock);
+    if (w->is_crowded && most > 0) /* who was told before must not be held for ever */
+        w->crowded(w->crowded_arg, false);
     w->is_crowded = false;
     w->most = most;
     w->crowded = crowded;

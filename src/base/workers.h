@@ -28,8 +28,9 @@ int workers_resize(struct workers *w, int n);
 void workers_submit(struct workers *w, struct job *job);
 /* Tells who brings the jobs that he brings too many: crowded(arg, true) once `most` of them wait
  * for a thread, crowded(arg, false) once no more than half as many do, and so on. Called by whoever
- * submits or takes a job, with the pool's lock: it must not use the pool. most 0: no more calls,
- * not even one under way. A pool without threads never is. @thread any */
+ * submits or takes a job, with the pool's lock: it must not use the pool. Another watch
+ * ends the one before, with crowded(arg, false) where that is due. most 0: no more calls, not even
+ * one under way. A pool without threads never is. @thread any */
 void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool is), void *arg);
 /* Runs all that is queued, then ends the threads and frees the pool; NULL is fine. The executors of
  * the jobs' done must outlive it. Jobs of a pool without threads still run on its executor. @blocks

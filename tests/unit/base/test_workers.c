@@ -343,8 +343,44 @@ static void a_crowd_of_one_ends(void **state)
     sem_destroy(&go);
 }
 
+/* Whoever was told of a crowd hears of its end, also when the limit or the one who is told changes.
+ */
+static void a_new_watch_leaves_nobody_held(void **state)
+{
+    for (int most = 1; most <= 8; most++) {
+        struct workers *w;
+        struct told first = {0}, second = {0};
+        sem_t at, go;
+        enum { JOBS = 5 };
+        struct gate gates[JOBS];
+        sem_init(&at, 0, 0);
+        sem_init(&go, 0, 0);
+        assert_int_equal(workers_start("worker", 1, &w), 0);
+        workers_watch(w, 3, note_told, &first);
+        for (int i = 0; i < JOBS; i++) {
+            gates[i] = (struct gate){.job.work = wait_at_gate, .at = &at, .go = &go};
+            workers_submit(w, &gates[i].job);
+            if (i == 0)
+                sem_wait(&at);
+        }
+        assert_int_equal(atomic_load(&first.is), 1);
+        struct told *later = most % 2 ? &first : &second; /* the same one, or another */
+        workers_watch(w, most, note_told, later);
+        assert_int_equal(atomic_load(&later->is), JOBS - 1 >= most);
+        if (later != &first)
+            assert_int_equal(atomic_load(&first.is), 0);
+        for (int i = 0; i < JOBS; i++)
+            sem_post(&go);
+        workers_stop(w);
+        assert_int_equal(atomic_load(&first.is), 0);
+        assert_int_equal(atomic_load(&second.is), 0);
+        sem_destroy(&at);
+        sem_destroy(&go);
+    }
+}
+
 UNIT_MAIN(unit_test(the_pool_grows_and_shrinks),
           unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
           unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor),
           unit_test(who_brings_too_many_is_told), unit_test(a_crowd_that_stays_is_told_once),
-          unit_test(a_crowd_of_one_ends))
+          unit_test(a_crowd_of_one_ends), unit_test(a_new_watch_leaves_nobody_held))
