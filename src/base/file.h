@@ -137,5 +137,10 @@ int fs_overwrite(struct fs *fs, const char *path, const void *p, size_t n);
  * What is locked is the file of that name: one that its last holder unlinks meanwhile is left. */
 int fs_lock(const char *path, int *fd_out);
 void fs_unlock(const char *path, int fd); /* unlinks, then closes */
+/* A lock on the folder itself, beside that of a file in it, which is worth nothing once somebody
+ * removes the file: flock(2), until *fd_out is closed. -EAGAIN when it is held already, by another
+ * process or by another descriptor of ours. 0 and -1 where the file system has no such locks.
+ * Always real. */
+int fs_lock_dir(const char *path, int *fd_out);
 
 #endif

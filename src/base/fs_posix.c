@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -297,6 +298,21 @@ int fs_lock(const char *path, int *fd_out)
         close(fd);
     }
     return -EAGAIN;
+}
+
+int fs_lock_dir(const char *path, int *fd_out)
+{
+    *fd_out = -1;
+    int fd = RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int err = errno == EWOULDBLOCK ? -EAGAIN : 0; /* some file systems have no such lock */
+        close(fd);
+        return err;
+    }
+    *fd_out = fd;
+    return 0;
 }
 
 void fs_unlock(const char *path, int fd)

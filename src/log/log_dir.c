@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/logline.h"
 
@@ -35,7 +36,7 @@ struct log_dir *log_dir_new(struct fs *fs, const struct clock *clock, const char
     }
     d->fs = fs;
     d->clock = clock;
-    d->lock_fd = -1;
+    d->lock_fd = d->dir_fd = -1;
     list_init(&d->doomed);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->recovered, NULL);
@@ -55,6 +56,8 @@ void log_dir_free(struct log_dir *d)
         log_path_join(path, d->path, LOCK_NAME);
         fs_unlock(path, d->lock_fd);
     }
+    if (d->dir_fd >= 0)
+        close(d->dir_fd);
     pthread_cond_destroy(&d->recovered);
     pthread_mutex_destroy(&d->lock);
     free(d->path);
@@ -98,6 +101,8 @@ int log_dir_claim(struct log_dir *d, char *err, size_t err_n)
     }
     log_path_join(path, d->path, LOCK_NAME);
     rc = fs_lock(path, &d->lock_fd);
+    if (!rc)
+        rc = fs_lock_dir(d->path, &d->dir_fd);
     if (rc == -EAGAIN) {
         snprintf(
             err, err_n,

@@ -23,7 +23,7 @@ struct log_dir {
     struct fs *fs;
     const struct clock *clock;
     char *path;
-    int lock_fd;                                      /* -1: not locked */
+    int lock_fd, dir_fd;                              /* locks, of file and folder; -1: none */
     void (*on_failure)(void *arg, struct log_dir *d); /* may be NULL */
     void *failure_arg;
     /* A log's recovery point went down: the file on disk must follow before new records come. May

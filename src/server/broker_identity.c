@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/logline.h"
 #include "metadata/bootstrap.h"
@@ -45,7 +46,13 @@ static int lock_metadata(struct broker *b, const char *dir, char *err, size_t er
         b->meta_lock_path = NULL;
         return broker_start_failed(err, err_n, -ENOMEM, dir);
     }
+    int dir_fd = -1;
     rc = fs_lock(b->meta_lock_path, &b->meta_lock_fd);
+    if (!rc) /* the log manager locks the folder, too; here it is a look: the file may be a new one
+              */
+        rc = fs_lock_dir(dir, &dir_fd);
+    if (dir_fd >= 0)
+        close(dir_fd);
     if (rc == -EAGAIN)
         snprintf(err, err_n,
                  "log.dirs: %s is locked: another process uses this folder; each broker needs "

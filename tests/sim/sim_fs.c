@@ -601,6 +601,13 @@ int fs_lock(const char *path, int *fd_out)
     return 0;
 }
 
+int fs_lock_dir(const char *path, int *fd_out)
+{
+    (void)path;
+    *fd_out = -1;
+    return 0;
+}
+
 void fs_unlock(const char *path, int fd)
 {
     (void)path, (void)fd;

@@ -31,13 +31,16 @@ static void it_fails_once(void **state)
     teardown(&t);
 }
 
-static void one_process_at_a_time(void **state)
+/* Also when somebody has removed the file that is locked. */
+static void claim_twice(bool file_removed)
 {
     struct log_test t;
     char err[512] = "";
     int status;
     setup(&t);
     assert_int_equal(log_dir_claim(t.dir, err, sizeof(err)), 0);
+    if (file_removed)
+        assert_int_equal(unlink(temp_dir_path(&t.tmp, "data/.lock")), 0);
     pid_t child = fork();
     if (child == 0) { /* locks are per process: only another one can tell */
         struct log_dir *d = log_dir_new(t.fs, &t.clock.clock, t.data);
@@ -53,6 +56,12 @@ static void one_process_at_a_time(void **state)
     make_dir(&t);
     assert_int_equal(log_dir_claim(t.dir, err, sizeof(err)), 0);
     teardown(&t);
+}
+
+static void one_process_at_a_time(void **state)
+{
+    claim_twice(false);
+    claim_twice(true);
 }
 
 static void a_dir_that_cannot_be_made_is_offline(void **state)
