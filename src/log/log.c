@@ -213,6 +213,12 @@ int log_failed(struct log *log, int err, const char *doing, const char *name)
     return err;
 }
 
+void log_await_change(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    pthread_mutex_unlock(&log->lock);
+}
+
 /* ---- topic id ---- */
 
 struct uuid log_topic_id(const struct log *log)

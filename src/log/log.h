@@ -98,11 +98,11 @@ struct log_slice {
 /* At most max_bytes of whole-file bytes below `limit_offset` (high watermark, LSO or log end: the
  * caller's choice). With min_one the first batch comes whole even if it is longer; without, a first
  * batch that does not fit leaves the slice empty. `hard_limit` (Fetch v0-2): cut at max_bytes even
- * inside the first batch. KERR_OFFSET_OUT_OF_RANGE below log start or above log end. Never waits
- * for a lock, but for the disk. @blocks */
+ * inside the first batch. KERR_OFFSET_OUT_OF_RANGE below log start or above log end. Waits for
+ * the disk, and for a cut (log_truncate_*) that is under way where it reads. @blocks */
 enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
                    bool min_one, bool hard_limit, struct log_slice *out);
-/* The same without waiting for the disk, neither here nor (as far as one can look ahead) where the
+/* The same without waiting, neither here nor (as far as one can look ahead) where the
  * slice is sent: else the slice is empty and `cold`. */
 enum kerr log_read_now(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
                        bool min_one, bool hard_limit, struct log_slice *out);

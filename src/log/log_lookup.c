@@ -138,6 +138,8 @@ static int search_records(struct log *log, int64_t timestamp, struct offset_look
         segment_list_unpin(l);
         if (atomic_load(&log->replacements) != seen) /* names may have led to newer files */
             rc = -ESTALE;
+        if (rc == -ESTALE)
+            log_await_change(log);
     }
     return rc;
 }
@@ -245,6 +247,7 @@ enum kerr log_offsets_before(struct log *log, int64_t timestamp, int64_t limit_o
         return code;
     int rc = -ESTALE;
     for (int try = 0; try < TRIES && rc == -ESTALE; try++)
-        rc = offsets_before(log, timestamp, limit_offset, max, a, out, n);
+        if ((rc = offsets_before(log, timestamp, limit_offset, max, a, out, n)) == -ESTALE)
+            log_await_change(log);
     return log_kerr(rc);
 }

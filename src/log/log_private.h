@@ -85,6 +85,10 @@ static inline struct segment_list *log_pin(const struct log *log)
 {
     return segment_lists_pin((struct segment_lists *)(uintptr_t)&log->segments);
 }
+/* For who met -ESTALE: what he read from is about to be replaced. A cut makes its files anew under
+ * the lock before it publishes them; looking again and again meanwhile would only end with a lie
+ * about the offset. */
+void log_await_change(struct log *log);
 /* Takes the dir offline unless err is 0 or a shortage. Returns err. `name` is a file of the folder,
  * or NULL for the folder. */
 int log_failed(struct log *log, int err, const char *doing, const char *name);

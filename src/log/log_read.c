@@ -1,5 +1,6 @@
-/* log_read.c - from an offset to a range of a file. No lock is taken: the segment list is pinned,
- * and everything below a published offset is in the files. `now` in the arguments: as log_read_now,
+/* log_read.c - from an offset to a range of a file. No lock is taken, but to wait for the end of a
+ * cut that is in the way: the segment list is pinned, and everything below a published offset is in
+ * the files. `now` in the arguments: as log_read_now,
  * without waiting for the disk. */
 #include <errno.h>
 #include <stdlib.h>
@@ -151,8 +152,11 @@ static enum kerr read_slice(struct log *log, int64_t offset, uint32_t max_bytes,
             return KERR_NONE;
         if (err != -ESTALE)
             return log_kerr(err);
+        if (!now)
+            log_await_change(log);
     }
-    return KERR_OFFSET_OUT_OF_RANGE;
+    *out = (struct log_slice){.first_offset = -1, .cold = now};
+    return now ? KERR_NONE : KERR_KAFKA_STORAGE_ERROR; /* the reader comes again */
 }
 
 enum kerr log_read(struct log *log, int64_t offset, uint32_t max_bytes, int64_t limit_offset,
@@ -261,14 +265,21 @@ static int add_aborted(void *arg, const struct txn_entry *e)
     return 0;
 }
 
-/* *cold: nothing was found because that would have meant to wait. */
+/* Why nothing was found, though nothing is wrong. */
+enum excuse {
+    NO_EXCUSE,
+    COLD, /* it would have meant to wait */
+    STALE /* the segments have been replaced or deleted meanwhile */
+};
+
 static enum kerr aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
                               struct arena *a, bool now, struct aborted_txn **out, int *n,
-                              bool *cold)
+                              enum excuse *excuse)
 {
     struct aborted_list list = {.arena = a};
     *out = NULL;
     *n = 0;
+    *excuse = NO_EXCUSE;
     if (slice->len == 0)
         return KERR_NONE;
     enum kerr code = log_usable(log);
@@ -282,21 +293,20 @@ static enum kerr aborted_txns(struct log *log, int64_t offset, const struct log_
     for (; i < l->n && rc == 0; i++)
         rc = segment_aborted(l->v[i], offset, upper, now, add_aborted, &list);
     segment_list_unpin(l);
-    *cold = rc == -EAGAIN;
-    if (*cold)
+    *excuse = rc == -EAGAIN ? COLD : rc == -ESTALE ? STALE : NO_EXCUSE;
+    if (*excuse)
         return KERR_NONE;
     *out = list.v;
     *n = list.n;
-    if (rc == -ESTALE) /* deleted meanwhile: the reader comes again and is told */
-        return KERR_OFFSET_OUT_OF_RANGE;
     return rc < 0 ? log_kerr(rc) : KERR_NONE;
 }
 
 enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
                            struct arena *a, struct aborted_txn **out, int *n)
 {
-    bool cold;
-    return aborted_txns(log, offset, slice, a, false, out, n, &cold);
+    enum excuse excuse;
+    enum kerr code = aborted_txns(log, offset, slice, a, false, out, n, &excuse);
+    return excuse == STALE ? KERR_KAFKA_STORAGE_ERROR : code;
 }
 
 static enum kerr read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
@@ -305,25 +315,27 @@ static enum kerr read_committed(struct log *log, int64_t offset, uint32_t max_by
                                 struct aborted_txn **aborted, int *n)
 {
     for (int try = 0; try < TRIES; try++) {
-        bool cold = false;
+        enum excuse excuse = NO_EXCUSE;
         uint64_t seen = atomic_load(&log->replacements);
         enum kerr code =
             read_slice(log, offset, max_bytes, limit_offset, min_one, hard_limit, now, slice);
         if (!code)
-            code = aborted_txns(log, offset, slice, a, now, aborted, n, &cold);
-        if (!code && cold) {
+            code = aborted_txns(log, offset, slice, a, now, aborted, n, &excuse);
+        if (!code && excuse == COLD) {
             file_unref(slice->file);
             *slice = (struct log_slice){.first_offset = -1, .cold = true};
         }
-        if (!code && atomic_load(&log->replacements) == seen)
+        if (!code && excuse != STALE && atomic_load(&log->replacements) == seen)
             return KERR_NONE;
         file_unref(slice->file);
         slice->file = NULL;
         if (code && atomic_load(&log->replacements) == seen)
             return code;
+        if (excuse == STALE && !now)
+            log_await_change(log);
     }
     /* Replaced each time: nothing for now, the reader comes again. */
-    *slice = (struct log_slice){.first_offset = -1};
+    *slice = (struct log_slice){.first_offset = -1, .cold = now};
     *aborted = NULL;
     *n = 0;
     return KERR_NONE;

@@ -58,6 +58,7 @@ struct segment *segment_existing(const struct log_folder *folder, int64_t base, 
     index_file_init(&s->times, TIME_ENTRY_BYTES, c->segment_index_bytes, -1, active);
     s->offsets.gone = s->times.gone = &s->doomed;
     txn_index_init(&s->txns, has_txn_index);
+    s->txns.gone = &s->doomed;
     atomic_init(&s->max_timestamp, TIMESTAMP_UNKNOWN);
     atomic_init(&s->max_timestamp_offset, base);
     s->first_timestamp = TIMESTAMP_UNKNOWN;

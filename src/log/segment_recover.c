@@ -29,6 +29,7 @@ static int fresh_txn_index(struct segment *s)
     segment_path(s, LOG_FILE_TXN, path);
     txn_index_close(&s->txns);
     txn_index_init(&s->txns, false);
+    s->txns.gone = &s->doomed;
     int err = fs_unlink(s->folder->dir->fs, path);
     return err == -ENOENT ? 0 : segment_failed(s, LOG_FILE_TXN, err, "remove");
 }

@@ -424,13 +424,31 @@ static int recount_times(struct segment *s, struct file *f)
     return err;
 }
 
-/* Both indexes of the old segment, up to the offset. */
+static int hold_txns(struct segment *s, struct file **f)
+{
+    char path[LOG_PATH_MAX];
+    segment_path(s, LOG_FILE_TXN, path);
+    return segment_failed(s, LOG_FILE_TXN, txn_index_file(&s->txns, fs_of(s), path, f), "open");
+}
+
+static int cut_txns(struct segment *old, struct file *f, int64_t offset, struct segment *s)
+{
+    char path[LOG_PATH_MAX];
+    segment_path(s, LOG_FILE_TXN, path);
+    return segment_failed(s, LOG_FILE_TXN,
+                          txn_index_cut(&old->txns, f, &s->txns, fs_of(s), path, offset), "cut");
+}
+
+/* The indexes of the old segment, up to the offset. */
 static int copy_indexes(struct segment *old, int64_t offset, struct segment *s)
 {
     struct index_view offsets = {0}, times = {0};
+    struct file *txns = NULL;
     int err = segment_offsets(old, &offsets);
     if (!err)
         err = segment_times(old, &times);
+    if (!err)
+        err = hold_txns(old, &txns);
     if (!err) {
         /* From here on nobody may open files by the old object: names lead to other files soon. */
         atomic_store(&old->doomed, true);
@@ -440,20 +458,17 @@ static int copy_indexes(struct segment *old, int64_t offset, struct segment *s)
     if (!err)
         err = copy_index(&times, time_index_kept(&times, s->base, offset), s, &s->times,
                          LOG_FILE_TIME);
+    if (!err)
+        err = cut_txns(old, txns, offset, s);
     index_view_close(&offsets);
     index_view_close(&times);
+    file_unref(txns);
     return err;
 }
 
 static int fill_truncated(struct segment *old, struct file *f, int64_t offset, struct segment *s)
 {
-    char path[LOG_PATH_MAX];
     int err = copy_indexes(old, offset, s);
-    if (!err) {
-        segment_path(s, LOG_FILE_TXN, path);
-        err = segment_failed(s, LOG_FILE_TXN, txn_index_truncate(&s->txns, fs_of(s), path, offset),
-                             "cut");
-    }
     if (!err)
         err = segment_failed(s, LOG_FILE_DATA, file_truncate(f, segment_size(s)), "cut");
     if (!err)
@@ -476,9 +491,8 @@ int segment_truncated(struct segment *old, int64_t offset, const struct log_conf
         file_unref(f);
         return found;
     }
-    bool has_txns = atomic_load(&old->txns.n) != 0;
     struct segment *s =
-        segment_existing(old->folder, old->base, found ? pos : size, has_txns, true, c);
+        segment_existing(old->folder, old->base, found ? pos : size, false, true, c);
     if (!s) {
         file_unref(f);
         return -ENOMEM;

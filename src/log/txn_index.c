@@ -30,6 +30,7 @@ void txn_index_init(struct txn_index *x, bool exists)
     x->file = NULL;
     atomic_init(&x->n, exists ? -1 : 0);
     atomic_init(&x->dirty, false);
+    x->gone = NULL;
 }
 
 /* Exchanges the open file. What comes out is the caller's. */
@@ -67,7 +68,7 @@ static int open_file(struct txn_index *x, struct fs *fs, const char *path, int f
     int err = fs_open(fs, path, flags, out);
     if (err)
         return err;
-    err = file_stat(*out, &st);
+    err = x->gone && atomic_load(x->gone) ? -ESTALE : file_stat(*out, &st);
     if (err) {
         file_unref(*out);
         return err;
@@ -153,32 +154,85 @@ int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int
     return n;
 }
 
-int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset)
+int txn_index_file(struct txn_index *x, struct fs *fs, const char *path, struct file **out)
+{
+    *out = NULL;
+    if (atomic_load(&x->n) == 0)
+        return 0;
+    int err = open_file(x, fs, path, O_RDWR, out);
+    if (err)
+        *out = NULL;
+    return err;
+}
+
+/* How many entries from the start have their marker below `offset`; or -errno. */
+static int count_below(struct txn_index *x, struct file *f, int64_t offset)
 {
     struct txn_entry e[READ_ENTRIES];
-    int keep = 0, got;
-    while ((got = txn_index_read(x, fs, path, keep, e, READ_ENTRIES)) > 0) {
+    int n = 0, got;
+    while ((got = read_entries(x, f, n, false, e, READ_ENTRIES)) > 0) {
         int i = 0;
         while (i < got && e[i].last_offset < offset)
             i++;
-        keep += i;
+        n += i;
         if (i < got)
             break;
     }
-    if (got < 0)
-        return got;
-    if (keep == atomic_load(&x->n))
-        return 0;
+    return got < 0 ? got : n;
+}
+
+static int copy_entries(struct file *from, struct file *to, int n)
+{
+    uint8_t raw[READ_ENTRIES * TXN_ENTRY_BYTES];
+    int64_t end = (int64_t)n * TXN_ENTRY_BYTES;
+    for (int64_t at = 0; at < end;) {
+        int64_t left = end - at;
+        size_t want = left < (int64_t)sizeof(raw) ? (size_t)left : sizeof(raw);
+        ssize_t got = file_pread(from, raw, want, at);
+        if (got != (ssize_t)want)
+            return got < 0 ? (int)got : -EIO;
+        int err = file_pwrite_all(to, raw, want, at);
+        if (err)
+            return err;
+        at += (int64_t)want;
+    }
+    return 0;
+}
+
+/* A new file with the first n entries in the place of the old one. */
+static int cut_to(struct txn_index *to, struct fs *fs, const char *path, struct file *from, int n)
+{
     struct file *f;
-    int err = open_file(x, fs, path, O_RDWR, &f);
+    int err = fs_unlink(fs, path);
+    if (err || n == 0)
+        return err;
+    err = fs_open(fs, path, O_RDWR | O_CREAT | O_EXCL, &f);
     if (err)
         return err;
-    err = file_truncate(f, (int64_t)keep * TXN_ENTRY_BYTES);
-    file_unref(f);
+    err = copy_entries(from, f, n);
+    if (err)
+        file_unref(f);
+    else
+        file_unref(swap(to, f));
+    return err;
+}
+
+int txn_index_cut(struct txn_index *from, struct file *f, struct txn_index *to, struct fs *fs,
+                  const char *path, int64_t offset)
+{
+    if (!f)
+        return 0;
+    int keep = count_below(from, f, offset);
+    int err = keep < 0 ? keep : 0;
+    if (!err && keep < atomic_load(&from->n)) {
+        err = cut_to(to, fs, path, f, keep);
+    } else if (!err) { /* the same file; what is added to it is behind what `from` knows of */
+        file_unref(swap(to, file_ref(f)));
+    }
     if (err)
         return err;
-    atomic_store(&x->n, keep);
-    atomic_store(&x->dirty, true);
+    atomic_store(&to->dirty, keep > 0); /* `from` may have had something to sync still */
+    atomic_store(&to->n, keep);
     return 0;
 }
 

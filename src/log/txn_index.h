@@ -4,7 +4,8 @@
  *             transaction, int64 offset of its marker, int64 last stable offset once it is
  *             complete. Appended by write(2); made with the first entry. A torn entry at the end is
  *             not read, and cut off before the next one is written.
- * INVARIANTS  marker offsets strictly increase.
+ * INVARIANTS  marker offsets strictly increase. What was written never changes: a cut makes another
+ *             file, and who reads the old one goes on with it.
  * THREADS     reading: any. Appending, cutting: one at a time. Errors are -errno; the caller
  *             reports. */
 #ifndef LOG_TXN_INDEX_H
@@ -26,6 +27,9 @@ struct txn_index {
     struct file *file; /* NULL: not open; lock */
     atomic_int n;      /* entries; -1 until the file was looked at; 0 without a file */
     atomic_bool dirty;
+    /* Once it is true, the path may lead to another file: what is not open by then is not opened
+     * any more, the error is -ESTALE. NULL: the path stays. Fixed once readers can see it. */
+    const atomic_bool *gone;
 };
 
 void txn_entry_encode(uint8_t out[TXN_ENTRY_BYTES], struct txn_entry e);
@@ -41,8 +45,13 @@ int txn_index_read(struct txn_index *x, struct fs *fs, const char *path, int fro
                    struct txn_entry *out, int max);
 /* The same without waiting for the disk: -EAGAIN when the file is not open or not in memory. */
 int txn_index_read_now(struct txn_index *x, int from, struct txn_entry *out, int max);
-/* Drops entries whose marker is at or above `offset`. */
-int txn_index_truncate(struct txn_index *x, struct fs *fs, const char *path, int64_t offset);
+/* *out: its file, for when the path leads elsewhere; NULL without entries. A reference of the
+ * caller's. */
+int txn_index_file(struct txn_index *x, struct fs *fs, const char *path, struct file **out);
+/* Makes `to`, a new one without entries, of those of `from` whose marker is below `offset`; f is
+ * its file. Where some go, the path leads to a new file then; after an error, maybe to none. */
+int txn_index_cut(struct txn_index *from, struct file *f, struct txn_index *to, struct fs *fs,
+                  const char *path, int64_t offset);
 /* Every marker offset at or above base and rising, every version known? 1, 0 or -errno. */
 int txn_index_sane(struct txn_index *x, struct fs *fs, const char *path, int64_t base);
 /* fsync if something was written since the last one. */

@@ -229,6 +229,95 @@ static void names_of_a_cut_segment_are_not_followed(void **state)
     teardown(&t);
 }
 
+/* Readers that come in the middle of a cut, at each of its calls of the file layer. */
+struct amid {
+    struct log_test *t;
+    enum fs_call at; /* which calls */
+    int seen;        /* those that were met */
+    pthread_t threads[64];
+    int threads_n;
+};
+
+static void read_below_the_cut(struct log *log, bool now, struct arena *a)
+{
+    for (int64_t offset = 0; offset < 10; offset += 3) {
+        struct log_slice s;
+        struct aborted_txn *aborted;
+        int n;
+        enum kerr code = now ? log_read_now(log, offset, 1, 12, true, false, &s)
+                             : log_read(log, offset, 1, 12, true, false, &s);
+        assert_int_equal(code, KERR_NONE);
+        assert_true(s.cold ? now : s.first_offset == offset && s.len > 0);
+        file_unref(s.file);
+        code = now ? log_read_committed_now(log, offset, 1, 12, true, false, a, &s, &aborted, &n)
+                   : log_read_committed(log, offset, 1, 12, true, false, a, &s, &aborted, &n);
+        assert_int_equal(code, KERR_NONE);
+        assert_true(s.cold ? now : s.first_offset == offset && s.len > 0 && n >= 1);
+        file_unref(s.file);
+    }
+}
+
+static void *read_with_waits(void *arg)
+{
+    struct amid *m = arg;
+    struct arena a;
+    struct offset_lookup found;
+    arena_init(&a, 0);
+    read_below_the_cut(m->t->log, false, &a);
+    assert_int_equal(log_lookup(m->t->log, T0, 10, &found), KERR_NONE);
+    assert_int_equal(found.offset, 0);
+    arena_free(&a);
+    return NULL;
+}
+
+static void read_amid(void *arg)
+{
+    struct amid *m = arg;
+    m->seen++;
+    fs_fault_clear(m->t->fault); /* the readers' own calls are of no interest */
+    read_below_the_cut(m->t->log, true, &m->t->arena);
+    assert_int_equal(pthread_create(&m->threads[m->threads_n], NULL, read_with_waits, m), 0);
+    m->threads_n++;
+}
+
+/* What lies below the cut is there all the time, and nobody may hear that it is not: a consumer who
+ * is told that his offset is out of range goes elsewhere, and loses or repeats records. */
+static void a_cut_hides_nothing_below_it(void **state)
+{
+    static const enum fs_call calls[] = {FS_OPEN,    FS_UNLINK,   FS_TRUNCATE, FS_RENAME,
+                                         FS_PWRITEV, FS_SYNC_DIR, FS_SYNC,     FS_PREAD};
+    int met = 0;
+    for (size_t c = 0; c < sizeof(calls) / sizeof(*calls); c++) {
+        for (int skip = 0, seen = 1; seen; skip++) {
+            struct log_test t;
+            struct amid m = {.t = &t, .at = calls[c]};
+            setup(&t);
+            t.config.segment_bytes = 1500;
+            t.config.index_interval_bytes = 50;
+            assert_int_equal(try_create(&t), 0);
+            for (int64_t id = 1; id <= 6; id++) {
+                struct records r = produced(id, 0, 0, 2, true);
+                assert_int_equal(append(&t, &r), KERR_NONE);
+                assert_int_equal(append_marker(&t, id, 0, false, 0), KERR_NONE);
+            }
+            log_set_high_watermark(t.log, 18);
+            fs_fault_add(
+                t.fault,
+                (struct fs_fault_rule){
+                    .call = calls[c], .skip = skip, .times = 1, .before = read_amid, .arg = &m});
+            assert_int_equal(log_truncate_to(t.log, 12), KERR_NONE);
+            for (int i = 0; i < m.threads_n; i++)
+                pthread_join(m.threads[i], NULL);
+            seen = m.seen;
+            met += seen;
+            assert_int_equal(log_end_offset(t.log), 12);
+            check(&t);
+            teardown(&t);
+        }
+    }
+    assert_true(met > 8);
+}
+
 static int note_save(void *arg, struct log_dir *d)
 {
     ++*(int *)arg;
@@ -288,4 +377,5 @@ UNIT_MAIN(unit_test(the_newest_time_outlives_a_clean_stop), unit_test(every_cut_
           unit_test(aborted_transactions_above_the_cut_are_forgotten),
           unit_test(readers_of_the_old_segments_are_safe),
           unit_test(names_of_a_cut_segment_are_not_followed),
+          unit_test(a_cut_hides_nothing_below_it),
           unit_test(a_lowered_recovery_point_is_saved_at_once))

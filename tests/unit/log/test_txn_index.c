@@ -100,28 +100,90 @@ static void a_torn_end_is_not_read_and_cut_before_writing(void **state)
     teardown(&t);
 }
 
+/* Cuts x, which then is what is left. */
+static void cut(struct log_test *t, struct txn_index *x, int64_t offset)
+{
+    struct txn_index to;
+    struct file *f;
+    txn_index_init(&to, false);
+    assert_int_equal(txn_index_file(x, t->fs, path_of(t), &f), 0);
+    assert_int_equal(txn_index_cut(x, f, &to, t->fs, path_of(t), offset), 0);
+    file_unref(f);
+    txn_index_close(x);
+    *x = to;
+}
+
 static void cuts_by_the_markers_offset(void **state)
 {
     struct log_test t;
     struct txn_index x;
     setup(&t);
     txn_index_init(&x, false);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 0), 0);
+    cut(&t, &x, 0);
     fill(&t, &x, 0, 150);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 14921), 0); /* behind the last */
+    cut(&t, &x, 14921); /* behind the last */
     assert_holds(&t, &x, 150);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 14920), 0);
+    cut(&t, &x, 14920);
     assert_holds(&t, &x, 149);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 1021), 0);
+    assert_int_equal(bytes_of(&t), 149 * TXN_ENTRY_BYTES);
+    cut(&t, &x, 1021);
     assert_holds(&t, &x, 11);
     fill(&t, &x, 11, 13);
     assert_holds(&t, &x, 13);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 0), 0);
+    cut(&t, &x, 0);
     assert_holds(&t, &x, 0);
+    assert_int_equal(bytes_of(&t), -ENOENT);
     fill(&t, &x, 0, 1);
     assert_holds(&t, &x, 1);
     txn_index_close(&x);
     teardown(&t);
+}
+
+/* Whoever has the index from before a cut reads what it was, whatever is written after it. */
+static void a_cut_changes_nothing_for_who_reads_already(void **state)
+{
+    for (int64_t offset = 0; offset <= 10020; offset += 1002) {
+        struct log_test t;
+        struct txn_index old, x;
+        struct file *f;
+        atomic_bool gone = false;
+        setup(&t);
+        txn_index_init(&old, false);
+        old.gone = &gone;
+        fill(&t, &old, 0, 100);
+        assert_int_equal(txn_index_file(&old, t.fs, path_of(&t), &f), 0);
+        atomic_store(&gone, true);
+        txn_index_init(&x, false);
+        assert_int_equal(txn_index_cut(&old, f, &x, t.fs, path_of(&t), offset), 0);
+        file_unref(f);
+        for (int i = 500; i < 700; i++)
+            assert_int_equal(txn_index_append(&x, t.fs, path_of(&t), entry(i)), 0);
+        assert_holds(&t, &old, 100);
+        /* its file closed, it must not take the new one for its own */
+        txn_index_close(&old);
+        struct txn_entry e;
+        assert_int_equal(txn_index_read(&old, t.fs, path_of(&t), 0, &e, 1), -ESTALE);
+        txn_index_close(&x);
+        teardown(&t);
+    }
+}
+
+/* What the old one had to sync still, the new one has, though it is the same file. */
+static void what_was_not_synced_is_synced_after_a_cut(void **state)
+{
+    for (int64_t offset = 100; offset <= 400; offset += 100) {
+        struct log_test t;
+        struct txn_index x;
+        setup(&t);
+        txn_index_init(&x, false);
+        fill(&t, &x, 0, 3);
+        cut(&t, &x, offset);
+        uint64_t before = fs_fault_count(t.fault, FS_SYNC);
+        assert_int_equal(txn_index_sync(&x, t.fs, path_of(&t)), 0);
+        assert_int_equal(fs_fault_count(t.fault, FS_SYNC), before + 1);
+        txn_index_close(&x);
+        teardown(&t);
+    }
 }
 
 static void sanity(void **state)
@@ -140,7 +202,7 @@ static void sanity(void **state)
     append_raw(&t, raw, sizeof(raw));
     txn_index_init(&x, true);
     assert_int_equal(txn_index_sane(&x, t.fs, path_of(&t), 0), 0);
-    assert_int_equal(txn_index_truncate(&x, t.fs, path_of(&t), 5000), 0);
+    cut(&t, &x, 5000);
     txn_index_close(&x);
     txn_entry_encode(raw, entry(200));
     raw[0] = 1; /* a version that is not ours */
@@ -155,4 +217,6 @@ static void sanity(void **state)
 
 UNIT_MAIN(unit_test(entry_bytes_are_kafkas), unit_test(the_file_comes_with_the_first_entry),
           unit_test(a_torn_end_is_not_read_and_cut_before_writing),
-          unit_test(cuts_by_the_markers_offset), unit_test(sanity))
+          unit_test(cuts_by_the_markers_offset),
+          unit_test(a_cut_changes_nothing_for_who_reads_already),
+          unit_test(what_was_not_synced_is_synced_after_a_cut), unit_test(sanity))
