@@ -294,6 +294,24 @@ static void load_dir(void *arg, int at)
 
 /* ---- all dirs ---- */
 
+/* The same folder twice would be two dirs with one lock. */
+static int check_distinct(const struct log_manager_options *o, char *err, size_t err_n)
+{
+    for (int i = 0; i < o->dirs_n; i++)
+        for (int j = 0; j < i; j++) {
+            char *a = realpath(o->dirs[i], NULL), *b = realpath(o->dirs[j], NULL);
+            bool same = strcmp(a ? a : o->dirs[i], b ? b : o->dirs[j]) == 0;
+            free(a);
+            free(b);
+            if (same) {
+                snprintf(err, err_n, "log.dirs names the folder %s twice (as %s)", o->dirs[i],
+                         o->dirs[j]);
+                return -EINVAL;
+            }
+        }
+    return 0;
+}
+
 static int claim_dirs(struct log_manager *m, const struct log_manager_options *o, char *err,
                       size_t err_n)
 {
@@ -313,26 +331,10 @@ static int claim_dirs(struct log_manager *m, const struct log_manager_options *o
         md->dir->failure_arg = o->arg;
         md->dir->save_arg = md;
         rc = log_dir_claim(md->dir, err, err_n) == -EAGAIN ? -EAGAIN : 0;
+        if (rc && check_distinct(o, err, err_n))
+            rc = -EINVAL; /* it is ourselves who have it */
     }
     return rc;
-}
-
-/* The same folder twice would be two dirs with one lock. */
-static int check_distinct(const struct log_manager_options *o, char *err, size_t err_n)
-{
-    for (int i = 0; i < o->dirs_n; i++)
-        for (int j = 0; j < i; j++) {
-            char *a = realpath(o->dirs[i], NULL), *b = realpath(o->dirs[j], NULL);
-            bool same = strcmp(a ? a : o->dirs[i], b ? b : o->dirs[j]) == 0;
-            free(a);
-            free(b);
-            if (same) {
-                snprintf(err, err_n, "log.dirs names the folder %s twice (as %s)", o->dirs[i],
-                         o->dirs[j]);
-                return -EINVAL;
-            }
-        }
-    return 0;
 }
 
 struct place {

@@ -306,6 +306,7 @@ static void a_cut_hides_nothing_below_it(void **state)
                 (struct fs_fault_rule){
                     .call = calls[c], .skip = skip, .times = 1, .before = read_amid, .arg = &m});
             assert_int_equal(log_truncate_to(t.log, 12), KERR_NONE);
+            fs_fault_clear(t.fault);
             for (int i = 0; i < m.threads_n; i++)
                 pthread_join(m.threads[i], NULL);
             seen = m.seen;
