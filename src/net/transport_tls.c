@@ -37,9 +37,10 @@ struct tls_link {
     bool done;   /* the handshake is */
     bool more;   /* decrypted, or at least here, and not asked for */
     bool read_wants_write, write_wants_read;
-    int failed;   /* -errno */
-    size_t retry; /* bytes at the head of the chain that OpenSSL has begun with */
-    char *host;   /* a client's */
+    int failed;    /* -errno */
+    size_t retry;  /* bytes at the head of the chain that OpenSSL has begun with */
+    char *host;    /* a client's */
+    X509 *refused; /* the certificate that was not accepted */
     char *principal;
     char why[WHY_MAX];
 };
@@ -128,13 +129,12 @@ static void names_in(X509 *x, char *out, size_t out_n)
 static void explain_verification(struct tls_link *l, long verdict, char *out, size_t out_n)
 {
     const char *whose = l->server ? "the client's certificate" : "its certificate";
-    X509 *x = SSL_get1_peer_certificate(l->ssl);
     char names[160] = "?";
     switch (verdict) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        if (x)
-            names_in(x, names, sizeof(names));
+        if (l->refused)
+            names_in(l->refused, names, sizeof(names));
         snprintf(out, out_n, "its certificate is not that of host %s, but of %s", l->host, names);
         break;
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -155,7 +155,17 @@ static void explain_verification(struct tls_link *l, long verdict, char *out, si
         snprintf(out, out_n, "%s is not accepted: %s", whose,
                  X509_verify_cert_error_string(verdict));
     }
-    X509_free(x);
+}
+
+/* OpenSSL's callback for each certificate; keeps the one that is refused, for a line about it. */
+static int on_certificate(int ok, X509_STORE_CTX *c)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(c, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls_link *l = SSL_get_app_data(ssl);
+    X509 *x = X509_STORE_CTX_get0_cert(c);
+    if (!ok && x && !l->refused && X509_up_ref(x))
+        l->refused = x;
+    return ok;
 }
 
 /* What OpenSSL's reasons mean to people; true = it is about certificates. */
@@ -406,6 +416,7 @@ static void tls_finish(struct transport *t)
 static void link_free(struct tls_link *l)
 {
     SSL_free(l->ssl);
+    X509_free(l->refused);
     tls_material_unref(l->material);
     free(l->host);
     free(l->principal);
@@ -480,6 +491,8 @@ static bool prepare_link(struct tls_link *l, int fd, struct tls *tls, const char
     BIO_set_data(io, (void *)(intptr_t)fd);
     BIO_set_init(io, 1);
     SSL_set_bio(l->ssl, io, io);
+    SSL_set_app_data(l->ssl, l);
+    SSL_set_verify(l->ssl, SSL_CTX_get_verify_mode(l->material->ctx), on_certificate);
     if (l->server) {
         SSL_set_accept_state(l->ssl);
         return true;
