@@ -1,10 +1,12 @@
 """Three brokers on a real ZooKeeper, at random: killed, stopped, paused, their sessions ended, alone or together, while
 records are produced and read. In the end every acknowledged record is there once and in order, and nothing that was
-seen is gone. KAFKAD_TEST_SEED replays a run's choices, KAFKAD_TEST_ROUNDS makes it longer."""
+seen is gone, and the replicas' logs are the same bytes. KAFKAD_TEST_SEED replays a run's choices, KAFKAD_TEST_ROUNDS
+makes it longer, or KAFKAD_TEST_SECONDS (of faults)."""
 import os
 import random
 import signal
 import threading
+import time
 import unittest
 
 import harness
@@ -56,13 +58,15 @@ class Chaos(unittest.TestCase):
         self.random = random.Random(seed)
         faults = [self.kill, self.kill, self.kill_controller, self.kill_two, self.stop, self.pause, self.expire]
         done = ["seed %d" % seed]
+        seconds = float(os.environ.get("KAFKAD_TEST_SECONDS", "0"))
+        end = time.monotonic() + seconds
         try:
             with Cluster(3, **args) as c:
                 c.create_topic("t", partitions=self.PARTITIONS)
                 # (The pause: to check very many records would take longer than all the faults.)
                 with History(c, "t", self.PARTITIONS, pause=0.005) as h:
                     h.grow(50)
-                    for _ in range(rounds):
+                    while time.monotonic() < end if seconds else len(done) <= rounds:
                         fault, broker = self.random.choice(faults), self.random.choice(c.running())
                         done.append("%s %d" % (fault.__name__, broker))
                         fault(c, broker)
@@ -70,6 +74,9 @@ class Chaos(unittest.TestCase):
                         h.grow(20)
                 h.check()
                 h.check_copies()
+                same = h.check_bytes()
+                print("%s: %d faults, %s; copies equal, %d bytes of all replicas" % (done[0], len(done) - 1, h.totals(),
+                                                                                     same))
         except BaseException:
             print("\n".join(done))
             raise
