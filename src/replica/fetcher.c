@@ -152,6 +152,7 @@ bool followed_went_well(struct fetcher *f, struct followed *p, const char *doing
 void followed_look(struct followed *p, const struct follow_view *view)
 {
     p->offset = view->log_end;
+    p->cuts = view->cuts;
     p->log_start = view->log_start;
     p->last_epoch = view->latest_epoch;
 }
@@ -166,7 +167,8 @@ static void begin(struct fetcher *f, struct followed *p)
     p->again = false;
     p->state = FOLLOW_FETCHING;
     if (e == KERR_NONE && view.latest_epoch < 0 && view.log_end > view.high_watermark)
-        e = partition_follow_truncate(p->partition, p->leader_epoch, view.log_end,
+        e = partition_follow_truncate(p->partition, p->leader_epoch,
+                                      (struct follow_seen){view.log_end, view.cuts},
                                       view.high_watermark, &view);
     if (!followed_went_well(f, p, "begin", e)) {
         p->again = p->state != FOLLOW_FAILED;

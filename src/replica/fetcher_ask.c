@@ -42,11 +42,11 @@ static void take_epoch(struct fetcher *f, struct followed *p,
     if (a->end_offset < 0) { /* it knows nothing of that epoch: what is committed stays */
         e = partition_follow_view(p->partition, p->leader_epoch, &view);
         if (e == KERR_NONE)
-            e = partition_follow_truncate(p->partition, p->leader_epoch, p->offset,
+            e = partition_follow_truncate(p->partition, p->leader_epoch, followed_seen(p),
                                           view.high_watermark, &view);
     } else {
-        e = partition_follow_diverged(p->partition, p->leader_epoch, p->offset, a->leader_epoch,
-                                      a->end_offset, &sure, &view);
+        e = partition_follow_diverged(p->partition, p->leader_epoch, followed_seen(p),
+                                      a->leader_epoch, a->end_offset, &sure, &view);
     }
     if (!followed_went_well(f, p, "cut", e))
         return;
@@ -127,7 +127,7 @@ static void take_latest(struct fetcher *f, struct followed *p, int64_t latest)
         return;
     }
     enum kerr e =
-        partition_follow_truncate(p->partition, p->leader_epoch, p->offset, latest, &view);
+        partition_follow_truncate(p->partition, p->leader_epoch, followed_seen(p), latest, &view);
     if (!followed_went_well(f, p, "cut", e))
         return;
     followed_look(p, &view);
@@ -143,7 +143,7 @@ static void take_earliest(struct fetcher *f, struct followed *p, int64_t earlies
         return;
     }
     enum kerr e =
-        partition_follow_restart(p->partition, p->leader_epoch, p->offset, earliest, &view);
+        partition_follow_restart(p->partition, p->leader_epoch, followed_seen(p), earliest, &view);
     if (followed_went_well(f, p, "begin anew", e))
         followed_look(p, &view);
 }

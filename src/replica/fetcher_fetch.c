@@ -249,7 +249,7 @@ static void take_records(struct fetcher *f, struct followed *p, const answer_par
     struct follow_view view;
     int32_t len = a->records.len > 0 ? a->records.len : 0;
     struct follow_append append = {.leader_epoch = p->leader_epoch,
-                                   .offset = p->offset,
+                                   .seen = followed_seen(p),
                                    .records = a->records.p,
                                    .len = len,
                                    .leader_high_watermark = a->high_watermark,
@@ -272,7 +272,7 @@ static void take_divergence(struct fetcher *f, struct followed *p, const answer_
 {
     struct follow_view view;
     bool sure;
-    enum kerr e = partition_follow_diverged(p->partition, p->leader_epoch, p->offset,
+    enum kerr e = partition_follow_diverged(p->partition, p->leader_epoch, followed_seen(p),
                                             a->diverging_epoch.epoch, a->diverging_epoch.end_offset,
                                             &sure, &view);
     if (!followed_went_well(f, p, "cut", e))

@@ -43,8 +43,9 @@ struct followed {
     struct uuid id;              /* zero: by name */
     int32_t leader_epoch;
     enum follow_state state;
-    int64_t offset;                  /* of the next fetch: where the log ends */
-    int64_t log_start;               /* as of the last look */
+    int64_t offset; /* of the next fetch: where the log ends */
+    uint64_t cuts;  /* as of the last look, like the next */
+    int64_t log_start;
     int32_t last_epoch;              /* of the last record fetched; -1 = not told */
     int32_t asked_epoch;             /* ASK_EPOCH: the question that is out */
     int64_t delayed_until, delay_ms; /* delayed_until 0 = ready */
@@ -107,6 +108,10 @@ void followed_fail(struct fetcher *f, struct followed *p, const char *doing, enu
 /* What becomes of a partition after work on its log ended with `e`. true: go on. */
 bool followed_went_well(struct fetcher *f, struct followed *p, const char *doing, enum kerr e);
 void followed_look(struct followed *p, const struct follow_view *view);
+static inline struct follow_seen followed_seen(const struct followed *p)
+{
+    return (struct follow_seen){p->offset, p->cuts};
+}
 /* When a partition that is not asked for now may be; -1: there is none. */
 int64_t fetcher_next_ready_ms(const struct fetcher *f);
 /* The request that was out is over; the next turn comes. `failed`: delay all, session anew. */

@@ -47,14 +47,14 @@ static enum kerr enter(struct partition *p, int32_t leader_epoch)
     return e;
 }
 
-/* As above, to change the log as it was when it ended at `end`. `following` is held on success. */
-static enum kerr enter_to_change(struct partition *p, int32_t leader_epoch, int64_t end)
+/* As above, to change the log as it was seen. `following` is held on success. */
+static enum kerr enter_to_change(struct partition *p, int32_t leader_epoch, struct follow_seen seen)
 {
     enum kerr e = enter(p, leader_epoch);
     if (e != KERR_NONE)
         return e;
     pthread_mutex_lock(&p->following);
-    if (log_end_offset(p->log) == end)
+    if (log_end_offset(p->log) == seen.end && atomic_load(&p->cuts) == seen.cuts)
         return KERR_NONE;
     pthread_mutex_unlock(&p->following);
     pthread_rwlock_unlock(&p->lock);
@@ -64,6 +64,7 @@ static enum kerr enter_to_change(struct partition *p, int32_t leader_epoch, int6
 static void look(struct partition *p, struct follow_view *out)
 {
     out->log_start = log_start_offset(p->log);
+    out->cuts = atomic_load(&p->cuts); /* before the end: one that was cut meanwhile is noticed */
     out->log_end = log_end_offset(p->log);
     out->high_watermark = log_high_watermark(p->log);
     out->latest_epoch = log_latest_epoch(p->log);
@@ -157,7 +158,7 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
     if (a->len > 0)
         e = records_prepare(&partition_replicated, (uint8_t *)a->records, (size_t)a->len, &arena,
                             &pr);
-    if (e == KERR_NONE && (e = enter_to_change(p, a->leader_epoch, a->offset)) == KERR_NONE) {
+    if (e == KERR_NONE && (e = enter_to_change(p, a->leader_epoch, a->seen)) == KERR_NONE) {
         if (pr.batches_n > 0)
             e = append_locked(p, &pr);
         if (e == KERR_NONE)
@@ -174,6 +175,12 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
 
 /* ---- cuts ---- */
 
+static void note_cut(struct partition *p, int64_t end_before)
+{
+    if (log_end_offset(p->log) != end_before)
+        atomic_fetch_add(&p->cuts, 1);
+}
+
 static enum kerr cut_locked(struct partition *p, int64_t offset)
 {
     int64_t end = log_end_offset(p->log), hw = log_high_watermark(p->log);
@@ -181,13 +188,16 @@ static enum kerr cut_locked(struct partition *p, int64_t offset)
         say_info("ReplicaManager", "%s-%d: cut from %lld to %lld%s, as its leader's log is",
                  p->topic, (int)p->number, (long long)end, (long long)offset,
                  offset < hw ? ", below the high watermark" : "");
-    return log_truncate_to(p->log, offset < end ? offset : end);
+    enum kerr e = log_truncate_to(p->log, offset < end ? offset : end);
+    note_cut(p, end);
+    return e;
 }
 
-enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, int64_t end,
-                                    int64_t offset, struct follow_view *view)
+enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch,
+                                    struct follow_seen seen, int64_t offset,
+                                    struct follow_view *view)
 {
-    enum kerr e = enter_to_change(p, leader_epoch, end);
+    enum kerr e = enter_to_change(p, leader_epoch, seen);
     if (e != KERR_NONE)
         return e;
     e = cut_locked(p, offset);
@@ -196,15 +206,17 @@ enum kerr partition_follow_truncate(struct partition *p, int32_t leader_epoch, i
     return e;
 }
 
-enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch, int64_t end,
-                                   int64_t offset, struct follow_view *view)
+enum kerr partition_follow_restart(struct partition *p, int32_t leader_epoch,
+                                   struct follow_seen seen, int64_t offset,
+                                   struct follow_view *view)
 {
-    enum kerr e = enter_to_change(p, leader_epoch, end);
+    enum kerr e = enter_to_change(p, leader_epoch, seen);
     if (e != KERR_NONE)
         return e;
     say_warn("ReplicaManager", "%s-%d: dropped, and begun anew at %lld, where its leader begins",
              p->topic, (int)p->number, (long long)offset);
     e = log_truncate_fully(p->log, offset);
+    note_cut(p, seen.end);
     e = leave_changed(p, e, view);
     partition_wake(p);
     return e;
@@ -215,15 +227,15 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, int64_t end,
-                                    int32_t their_epoch, int64_t their_end, bool *sure,
-                                    struct follow_view *view)
+enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch,
+                                    struct follow_seen seen, int32_t their_epoch, int64_t their_end,
+                                    bool *sure, struct follow_view *view)
 {
     *sure = true;
-    enum kerr e = enter_to_change(p, leader_epoch, end);
+    enum kerr e = enter_to_change(p, leader_epoch, seen);
     if (e != KERR_NONE)
         return e;
-    int64_t to = least(their_end, end);
+    int64_t to = least(their_end, seen.end);
     if (their_epoch >= 0) {
         int32_t epoch;
         int64_t ours;
@@ -231,7 +243,7 @@ enum kerr partition_follow_diverged(struct partition *p, int32_t leader_epoch, i
         if (epoch == their_epoch)
             to = least(ours, to);
         else if (epoch >= 0) { /* an epoch that the leader may not have either */
-            to = least(ours, end);
+            to = least(ours, seen.end);
             *sure = false;
         }
     }

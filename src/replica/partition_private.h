@@ -98,6 +98,7 @@ struct partition {
     /* Held, with `lock`, from a follower's look at its log to the change it makes for that: two
      * fetchers may have one partition for a moment, and `lock` is shared. */
     pthread_mutex_t following;
+    _Atomic uint64_t cuts; /* by followers; changed while that is held */
 
     /* Flushes asked for; the job runs while flush_running, with a reference on the partition. */
     pthread_mutex_t flush_lock;

@@ -549,7 +549,7 @@ static void a_cut_is_tried_again_after_a_shortage(void **state)
     follow_without_epochs(&node(2)->b, p);
     sim_net_lead(&net, 0, 1, 1, 1, 7);
     sim_net_drain(&net); /* it would go on at 10 */
-    struct follow_append marks = {.leader_epoch = 1, .offset = 10, .leader_high_watermark = 4};
+    struct follow_append marks = {.leader_epoch = 1, .seen = {10, 0}, .leader_high_watermark = 4};
     assert_int_equal(partition_follow_append(p, &marks, &view), KERR_NONE);
     fs_fault_add(
         node(2)->b.fault,

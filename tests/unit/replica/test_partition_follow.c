@@ -30,7 +30,14 @@ static int64_t end_of(struct partition *p)
     return v.log_end;
 }
 
-static void append_records(struct partition *p, int n, enum kerr expected)
+/* What is to be changed as it is now, but for the end. */
+static struct follow_seen at(struct partition *p, int64_t end)
+{
+    return (struct follow_seen){end, atomic_load(&p->cuts)};
+}
+
+/* n records from `offset` on. */
+static void append_at(struct partition *p, int64_t offset, int n, enum kerr expected)
 {
     struct follow_view v;
     struct buf bytes = BUF_INIT;
@@ -38,18 +45,23 @@ static void append_records(struct partition *p, int n, enum kerr expected)
     o.leader_epoch = 1;
     struct batch_builder *batch = batch_builder_new(&o);
     for (int i = 0; i < n; i++)
-        assert_int_equal(batch_builder_add(batch, 10 + i, 1700000000000, BYTES_NULL,
+        assert_int_equal(batch_builder_add(batch, offset + i, 1700000000000, BYTES_NULL,
                                            (struct bytes){(const uint8_t *)"v", 1}, NULL, 0),
                          0);
     assert_int_equal(batch_builder_finish(batch, &bytes), 0);
     batch_builder_free(batch);
     struct follow_append a = {.leader_epoch = 1,
-                              .offset = 10,
+                              .seen = at(p, offset),
                               .records = bytes.p,
                               .len = (int32_t)bytes.len,
                               .leader_high_watermark = 10};
     assert_int_equal(partition_follow_append(p, &a, &v), expected);
     buf_free(&bytes);
+}
+
+static void append_records(struct partition *p, int n, enum kerr expected)
+{
+    append_at(p, 10, n, expected);
 }
 
 static int64_t flushed_to(struct partition *p)
@@ -116,27 +128,58 @@ static void a_flush_that_a_shortage_stopped_is_tried_again(void **state)
     bench_close(&b);
 }
 
+/* Whatever goes by what was seen of an earlier log finds another one, and leaves it alone. */
+static void all_changes_are_refused(struct partition *p, struct follow_seen seen)
+{
+    struct follow_view v;
+    bool sure;
+    int64_t end = end_of(p);
+    struct follow_append marks = {.leader_epoch = 1, .seen = seen, .leader_high_watermark = 3};
+    assert_int_equal(partition_follow_truncate(p, 1, seen, 5, &v), KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(partition_follow_restart(p, 1, seen, 100, &v), KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(partition_follow_diverged(p, 1, seen, 0, 5, &sure, &v),
+                     KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(partition_follow_append(p, &marks, &v), KERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(end_of(p), end);
+}
+
 /* A fetcher that is late has an answer for a log that ended at 10; another one of the same epoch
- * has cut it to 8 meanwhile. */
+ * has cut it meanwhile, and maybe filled it again up to there. */
 static void a_log_that_another_fetcher_changed_stays(void **state)
 {
     struct bench b;
     struct follow_view v;
-    bool sure;
     struct partition *p = follower(&b);
-    assert_int_equal(partition_follow_truncate(p, 1, 10, 8, &v), KERR_NONE);
+    struct follow_seen late = at(p, 10);
+    assert_int_equal(partition_follow_truncate(p, 1, late, 8, &v), KERR_NONE);
     assert_int_equal(v.log_end, 8);
-    assert_int_equal(partition_follow_truncate(p, 1, 10, 5, &v), KERR_OFFSET_OUT_OF_RANGE);
-    assert_int_equal(end_of(p), 8);
-    assert_int_equal(partition_follow_restart(p, 1, 10, 100, &v), KERR_OFFSET_OUT_OF_RANGE);
-    assert_int_equal(end_of(p), 8);
-    assert_int_equal(partition_follow_diverged(p, 1, 10, 0, 5, &sure, &v),
-                     KERR_OFFSET_OUT_OF_RANGE);
-    assert_int_equal(end_of(p), 8);
-    struct follow_append marks = {.leader_epoch = 1, .offset = 10, .leader_high_watermark = 3};
-    assert_int_equal(partition_follow_append(p, &marks, &v), KERR_OFFSET_OUT_OF_RANGE);
+    all_changes_are_refused(p, late);
     assert_int_equal(partition_follow_view(p, 1, &v), KERR_NONE);
     assert_int_equal(v.high_watermark, 8);
+    append_at(p, 8, 2, KERR_NONE);
+    assert_int_equal(end_of(p), 10);
+    all_changes_are_refused(p, late);
+    assert_int_equal(partition_follow_view(p, 1, &v), KERR_NONE);
+    assert_int_equal(partition_follow_restart(p, 1, at(p, 10), 5, &v), KERR_NONE);
+    append_at(p, 5, 5, KERR_NONE);
+    all_changes_are_refused(p, (struct follow_seen){10, v.cuts - 1});
+    partition_unref(p);
+    bench_close(&b);
+}
+
+/* Nothing was cut: what was seen is as good as before. */
+static void a_cut_of_nothing_is_none(void **state)
+{
+    struct bench b;
+    struct follow_view v;
+    struct partition *p = follower(&b);
+    struct follow_seen seen = at(p, 10);
+    assert_int_equal(partition_follow_truncate(p, 1, seen, 10, &v), KERR_NONE);
+    assert_int_equal(v.cuts, seen.cuts);
+    assert_int_equal(partition_follow_truncate(p, 1, seen, 12, &v), KERR_NONE);
+    assert_int_equal(v.cuts, seen.cuts);
+    assert_int_equal(partition_follow_truncate(p, 1, seen, 9, &v), KERR_NONE);
+    assert_int_equal(v.cuts, seen.cuts + 1);
     partition_unref(p);
     bench_close(&b);
 }
@@ -148,18 +191,19 @@ static void a_log_that_is_as_it_was_is_changed(void **state)
     struct follow_view v;
     bool sure;
     struct partition *p = follower(&b);
-    struct follow_append marks = {.leader_epoch = 1, .offset = 10, .leader_high_watermark = 9};
+    struct follow_append marks = {.leader_epoch = 1, .seen = {10, 0}, .leader_high_watermark = 9};
     assert_int_equal(partition_follow_append(p, &marks, &v), KERR_NONE);
     assert_int_equal(v.high_watermark, 9);
-    assert_int_equal(partition_follow_diverged(p, 1, 10, 0, 7, &sure, &v), KERR_NONE);
+    assert_int_equal(partition_follow_diverged(p, 1, at(p, 10), 0, 7, &sure, &v), KERR_NONE);
     assert_int_equal(v.log_end, 7);
     assert_true(sure);
-    assert_int_equal(partition_follow_truncate(p, 1, 7, 5, &v), KERR_NONE);
+    assert_int_equal(partition_follow_truncate(p, 1, at(p, 7), 5, &v), KERR_NONE);
     assert_int_equal(v.log_end, 5);
-    assert_int_equal(partition_follow_restart(p, 1, 5, 100, &v), KERR_NONE);
+    assert_int_equal(partition_follow_restart(p, 1, at(p, 5), 100, &v), KERR_NONE);
     assert_int_equal(v.log_start, 100);
     assert_int_equal(v.log_end, 100);
-    assert_int_equal(partition_follow_truncate(p, 0, 100, 50, &v), KERR_NOT_LEADER_OR_FOLLOWER);
+    assert_int_equal(partition_follow_truncate(p, 0, at(p, 100), 50, &v),
+                     KERR_NOT_LEADER_OR_FOLLOWER);
     partition_unref(p);
     bench_close(&b);
 }
@@ -167,5 +211,5 @@ static void a_log_that_is_as_it_was_is_changed(void **state)
 UNIT_MAIN(unit_test(what_flush_messages_wants_is_flushed_before_the_next_fetch),
           unit_test(a_follower_that_cannot_flush_says_so),
           unit_test(a_flush_that_a_shortage_stopped_is_tried_again),
-          unit_test(a_log_that_another_fetcher_changed_stays),
+          unit_test(a_log_that_another_fetcher_changed_stays), unit_test(a_cut_of_nothing_is_none),
           unit_test(a_log_that_is_as_it_was_is_changed))
