@@ -23,7 +23,7 @@ static struct pqueue *pqueue_new(kafka_producer_t *p, struct ptopic *t, int32_t 
     q->producer_id = -1;
     list_init(&q->waiting);
     list_init(&q->in_flight);
-    list_init(&q->written);
+    list_init(&q->settled);
     list_init(&q->given_up);
     list_init(&q->link);
     list_init(&q->txn_link);
@@ -98,6 +98,10 @@ void pbatch_free(struct pbatch *b)
 {
     batch_builder_free(b->builder);
     buf_free(&b->bytes);
+    for (int32_t i = 0; b->record_words && i < b->thunks_n; i++)
+        free(b->record_words[i]);
+    free(b->record_words);
+    free(b->message);
     free(b->thunks);
     free(b);
 }

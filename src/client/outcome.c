@@ -1,144 +1,11 @@
-/* outcome.c - what becomes of batches: done, sent again, or failed. */
+/* outcome.c - what becomes of batches: done, sent again, or failed. Their end is in delivery.c. */
 #include <stdio.h>
 
 #include "client/txn.h"
 #include "protocol/errors.h"
 #include "protocol/msg/produce.h"
 
-/* ---- the end of a batch ---- */
-
-/* Produce v8: words about single records of a batch that was refused as a whole. */
-static void name_record(const struct produce_response_partition_response *details, int32_t i,
-                        char *out, size_t n)
-{
-    for (int32_t k = 0; k < details->record_errors.n; k++) {
-        struct str said = details->record_errors.v[k].batch_index_error_message;
-        if (details->record_errors.v[k].batch_index == i && said.len > 0) {
-            snprintf(out, n, "%.*s", STR_ARG(said));
-            return;
-        }
-    }
-    snprintf(out, n, "The batch was refused because other records in it are not valid.");
-}
-
-static void tell_interceptors(const kafka_producer_t *p, const kafka_delivery_t *d)
-{
-    for (size_t i = 0; i < p->hooks->producer_n; i++)
-        if (p->hooks->producer[i].on_acknowledgement)
-            p->hooks->producer[i].on_acknowledgement(d, p->hooks->producer[i].arg);
-}
-
-static void call_back(const kafka_producer_t *p, const struct pbatch *b, kafka_err_t err,
-                      const char *message, int64_t base_offset, int64_t append_time,
-                      const struct produce_response_partition_response *details)
-{
-    char own[512];
-    kafka_delivery_t d = {.err = err,
-                          .error_message = message ? message : kafka_err_text(err),
-                          .topic = b->queue->topic->name,
-                          .partition = b->queue->partition,
-                          .offset = -1};
-    bool by_record = err != KAFKA_OK && details && details->record_errors.n > 0;
-    for (int32_t i = 0; i < b->thunks_n; i++) {
-        const struct thunk *t = &b->thunks[i];
-        if (!t->cb && p->hooks->producer_n == 0)
-            continue;
-        d.timestamp = append_time >= 0 ? append_time : t->timestamp;
-        if (base_offset >= 0)
-            d.offset = base_offset + i;
-        if (by_record) {
-            name_record(details, i, own, sizeof own);
-            d.error_message = own;
-        }
-        if (p->hooks->producer_n > 0)
-            tell_interceptors(p, &d);
-        if (t->cb)
-            t->cb(&d, t->arg);
-    }
-}
-
-static void finish(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
-                   int64_t base_offset, int64_t append_time,
-                   const struct produce_response_partition_response *details)
-{
-    call_back(p, b, err, message, err == KAFKA_OK ? base_offset : -1, append_time, details);
-    pthread_mutex_lock(&p->lock);
-    list_remove(&b->link);
-    list_remove(&b->all_link);
-    idempotence_done(b);
-    queue_place(p, b->queue);
-    p->memory_used -= b->memory;
-    if (p->memory_waiters)
-        pthread_cond_broadcast(&p->room);
-    pthread_cond_broadcast(&p->progress);
-    pthread_mutex_unlock(&p->lock);
-    pbatch_free(b);
-}
-
-static bool has_older(const struct list *of, const struct pbatch *b)
-{
-    list_each (it, of)
-        if (list_entry(it, struct pbatch, link)->first_record < b->first_record)
-            return true;
-    return false;
-}
-
-static bool must_wait(const struct pbatch *b)
-{
-    return has_older(&b->queue->waiting, b) || has_older(&b->queue->in_flight, b) ||
-           has_older(&b->queue->given_up, b);
-}
-
-/* Those written that no older one holds up any more. */
-static void finish_written(kafka_producer_t *p, struct pqueue *q)
-{
-    for (;;) {
-        pthread_mutex_lock(&p->lock);
-        struct pbatch *b =
-            list_empty(&q->written) ? NULL : list_entry(q->written.next, struct pbatch, link);
-        if (b && must_wait(b))
-            b = NULL;
-        if (b)
-            list_remove(&b->link);
-        pthread_mutex_unlock(&p->lock);
-        if (!b)
-            return;
-        finish(p, b, KAFKA_OK, NULL, b->base_offset, b->append_time_ms, NULL);
-    }
-}
-
-/* Puts the batch off when its callbacks must wait for an older batch's. */
-static bool put_off(kafka_producer_t *p, struct pbatch *b, int64_t base_offset, int64_t append_time)
-{
-    struct pqueue *q = b->queue;
-    pthread_mutex_lock(&p->lock);
-    bool wait = must_wait(b);
-    if (wait) {
-        struct list *at = &q->written;
-        while (at->prev != &q->written &&
-               list_entry(at->prev, struct pbatch, link)->first_record > b->first_record)
-            at = at->prev;
-        list_push_back(at, &b->link);
-        b->written = true;
-        b->base_offset = base_offset;
-        b->append_time_ms = append_time;
-        idempotence_done(b);
-        queue_place(p, q);
-    }
-    pthread_mutex_unlock(&p->lock);
-    return wait;
-}
-
-void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
-                      int64_t base_offset, int64_t append_time,
-                      const struct produce_response_partition_response *details)
-{
-    struct pqueue *q = b->queue;
-    if (err == KAFKA_OK && put_off(p, b, base_offset, append_time))
-        return;
-    finish(p, b, err, message, base_offset, append_time, details);
-    finish_written(p, q);
-}
+/* ---- batches that are given up ---- */
 
 static bool expired(const kafka_producer_t *p, const struct pbatch *b, int64_t now_ms)
 {
@@ -146,7 +13,7 @@ static bool expired(const kafka_producer_t *p, const struct pbatch *b, int64_t n
 }
 
 /* Off what waits, which goes on without it, onto the list of those to be told: until that is done,
- * newer ones that were written wait for it. Lock held. */
+ * newer ones wait for it. Lock held. */
 static void give_up(kafka_producer_t *p, struct pbatch *b, struct list *to_tell)
 {
     struct pqueue *q = b->queue;
@@ -168,7 +35,7 @@ static void complete_overdue(kafka_producer_t *p, struct pbatch *b)
              "topic %s, partition %d: not delivered within delivery.timeout.ms=%lld%s",
              b->queue->topic->name, b->queue->partition, (long long)p->delivery_timeout_ms,
              cluster_why(p->cluster, why, sizeof why));
-    outcome_complete(p, b, KAFKA_ERR_TIMED_OUT, text, -1, -1, NULL);
+    delivery_end(p, b, &(struct outcome){KAFKA_ERR_TIMED_OUT, text, -1, -1, NULL});
 }
 
 /* Nobody knows whether the broker took the batch. */
@@ -199,7 +66,7 @@ void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms)
             *wait_ms = left < *wait_ms ? left : *wait_ms;
             break;
         }
-        if (b->in_flight || b->written)
+        if (b->in_flight || b->settled)
             continue;
         if (p->txn)
             txn_batch_failed(p->txn, b, KAFKA_ERR_TIMED_OUT, true);
@@ -216,14 +83,14 @@ static void fail_waiting(kafka_producer_t *p, kafka_err_t err, bool all)
     pthread_mutex_lock(&p->lock);
     list_each (it, &p->incomplete) {
         struct pbatch *b = list_entry(it, struct pbatch, all_link);
-        if (b->in_flight || b->written || !(all || txn_gives_up(p->txn, b)))
+        if (b->in_flight || b->settled || !(all || txn_gives_up(p->txn, b)))
             continue;
         give_up(p, b, &left);
     }
     pthread_mutex_unlock(&p->lock);
     while (!list_empty(&left))
-        outcome_complete(p, list_entry(list_pop(&left), struct pbatch, end_link), err, NULL, -1, -1,
-                         NULL);
+        delivery_end(p, list_entry(list_pop(&left), struct pbatch, end_link),
+                     &(struct outcome){err, NULL, -1, -1, NULL});
 }
 
 void outcome_fail_all(kafka_producer_t *p, kafka_err_t err)
@@ -281,7 +148,7 @@ static bool count_heals(const struct pbatch *b, kafka_err_t err,
                         const struct produce_response_partition_response *r)
 {
     struct pqueue *q = b->queue;
-    if (has_older(&q->waiting, b) || has_older(&q->in_flight, b))
+    if (delivery_has_older(b))
         return true;
     if (err != KERR_UNKNOWN_PRODUCER_ID || !r)
         return false;
@@ -323,7 +190,9 @@ static void fail(kafka_producer_t *p, struct pbatch *b, kafka_err_t err,
     pthread_mutex_lock(&p->lock);
     count_failure(p, b, err);
     pthread_mutex_unlock(&p->lock);
-    outcome_complete(p, b, p->stopped ? KAFKA_ERR_CLOSED : err, has_words ? said : NULL, -1, -1, r);
+    delivery_end(
+        p, b,
+        &(struct outcome){p->stopped ? KAFKA_ERR_CLOSED : err, has_words ? said : NULL, -1, -1, r});
 }
 
 /* In flight when its time ended. */
@@ -360,10 +229,11 @@ void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
     if (err == KAFKA_OK && r && r->base_offset >= 0)
         b->queue->last_offset = r->base_offset + b->thunks_n - 1; /* this thread's alone */
     if (err == KAFKA_OK)
-        outcome_complete(p, b, err, NULL, r ? r->base_offset : -1, r ? r->log_append_time_ms : -1,
-                         NULL);
+        delivery_end(p, b,
+                     &(struct outcome){KAFKA_OK, NULL, r ? r->base_offset : -1,
+                                       r ? r->log_append_time_ms : -1, NULL});
     else if (err == KERR_DUPLICATE_SEQUENCE_NUMBER) /* written before, where is not said */
-        outcome_complete(p, b, KAFKA_OK, NULL, -1, -1, NULL);
+        delivery_end(p, b, &(struct outcome){KAFKA_OK, NULL, -1, -1, NULL});
     else if (worth_sending_again(p, b, err, r))
         send_again(p, b, err);
     else if (is_unclear(err) && expired(p, b, executor_now_ms(cluster_executor(p->cluster))) &&

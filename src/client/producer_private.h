@@ -7,6 +7,7 @@
  *           partitioner.c    which partition a record goes to
  *           sender.c         requests: what goes when, to whom
  *           outcome.c        answers: done, again, or failed
+ *           delivery.c       callbacks, in the order of the records
  *           idempotence.c    producer id, epochs, sequence numbers
  *           txn*.c           transactions (see txn.h)
  * THREADS   `lock` guards all but what is marked. A batch in flight is the background thread's.
@@ -18,7 +19,8 @@
  *           outcome are never more than a broker remembers (five) when it looks for duplicates.
  *           Callbacks come in the order of the records, too: of two batches sent again the second
  *           may be written while the first (which was written before, but nobody knows) meets an
- *           error once more. Its callbacks then wait for the first one's.
+ *           error once more; and what is given up may lie behind what is in flight. Its callbacks
+ *           then wait for the older one's.
  * SEQUENCES With idempotence a batch gets its sequence number when it first goes out, and keeps it
  *           over retries: a broker that has it already says so. Each partition counts under an
  *           epoch of its own: one that lost its count (a batch was refused, or given up while it
@@ -50,7 +52,7 @@ struct thunk {
 };
 
 struct pbatch {
-    struct list link;     /* pqueue.waiting, in_flight, written or given_up */
+    struct list link;     /* pqueue.waiting, in_flight, settled or given_up */
     struct list all_link; /* producer.incomplete, oldest first */
     struct list end_link; /* of several that are given up together */
     struct pqueue *queue;
@@ -67,8 +69,11 @@ struct pbatch {
     bool closed; /* no more appends */
     bool reserved;
     bool in_flight;
-    bool written; /* with these, which its callbacks are still to be told: */
+    bool settled; /* has its outcome, which its callbacks are still to be told: */
+    kafka_err_t err;
     int64_t base_offset, append_time_ms;
+    char *message;       /* NULL: the code's text */
+    char **record_words; /* of each record; NULL: none */
     bool has_sequence;
     int64_t producer_id;
     int16_t producer_epoch;
@@ -79,7 +84,7 @@ struct pqueue { /* one partition */
     struct ptopic *topic;
     int32_t partition;
     struct list waiting, in_flight;
-    struct list written;  /* before an older batch: their callbacks wait for its */
+    struct list settled;  /* before an older batch: their callbacks wait for its */
     struct list given_up; /* their callbacks are about to be called */
     int waiting_n;
     uint64_t records; /* ever */
@@ -224,17 +229,26 @@ struct produce_response_partition_response;
 /* What the answer (NULL: none, as `status` says) means for the batch, which is off all queues. */
 void outcome_settle(kafka_producer_t *p, struct pbatch *b, int status,
                     const struct produce_response *answer);
-/* Takes the batch off all lists, gives its memory back, calls the callbacks, frees it. base_offset
- * -1 on error. message NULL: the code's text. */
-void outcome_complete(kafka_producer_t *p, struct pbatch *b, kafka_err_t err, const char *message,
-                      int64_t base_offset, int64_t append_time,
-                      const struct produce_response_partition_response *details);
 /* Fails what waits longer than delivery.timeout.ms; *wait_ms shrinks to the next one's. */
 void outcome_fail_overdue(kafka_producer_t *p, int64_t now_ms, int64_t *wait_ms);
 /* Fails everything that waits. */
 void outcome_fail_all(kafka_producer_t *p, kafka_err_t err);
 /* Fails what a transaction that is lost gives up. */
 void outcome_fail_lost(kafka_producer_t *p, kafka_err_t err);
+
+/* delivery.c; background thread, lock not held */
+struct outcome {
+    kafka_err_t err;
+    const char *message;                                       /* NULL: the code's text */
+    int64_t base_offset;                                       /* -1 unknown */
+    int64_t append_time_ms;                                    /* -1: the records' own times */
+    const struct produce_response_partition_response *details; /* NULL: none */
+};
+/* The batch's outcome is there: its callbacks are called, unless older ones' are still to come;
+ * then it is off all lists, gives its memory back, and is freed. */
+void delivery_end(kafka_producer_t *p, struct pbatch *b, const struct outcome *o);
+/* Does an older batch of the queue still wait for its outcome? `lock` held. */
+bool delivery_has_older(const struct pbatch *b);
 
 /* sender.c */
 void sender_init(kafka_producer_t *p);

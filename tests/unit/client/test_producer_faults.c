@@ -259,6 +259,56 @@ static void given_up_together(bool by_time)
     mock_stop(t.m);
 }
 
+/* One is in flight, others wait behind it, when the time is over: its own, or the producer's. */
+static void given_up_behind_one_in_flight(bool by_time)
+{
+    enum { N = 4 };
+    const kafka_err_t expected = by_time ? KAFKA_ERR_TIMED_OUT : KAFKA_ERR_CLOSED;
+    struct fault_test t;
+    begin(&t, 1, 1,
+          (const char *[]){"batch.size", "1", "max.in.flight.requests.per.connection", "1",
+                           "request.timeout.ms", "50", "delivery.timeout.ms",
+                           by_time ? "100" : "60000", NULL});
+    mock_script(t.m, API_PRODUCE, MOCK_IGNORE, 0, -1);
+    send_some(&t, N);
+    mock_await(t.m, API_PRODUCE, 1);
+    if (by_time)
+        assert_int_equal(kafka_producer_flush(t.p, 60000), KAFKA_OK);
+    kafka_producer_close(t.p, 0);
+    assert_int_equal(t.log.n, N);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(t.log.v[i].number, i);
+        assert_int_equal(t.log.v[i].err, expected);
+    }
+    mock_stop(t.m);
+}
+
+static void callbacks_come_in_order_behind_one_in_flight(void **state)
+{
+    given_up_behind_one_in_flight(true);
+    given_up_behind_one_in_flight(false);
+}
+
+/* The first waits for its next try while the second is refused for good. */
+static void a_refusal_is_told_behind_what_came_before(void **state)
+{
+    struct fault_test t;
+    begin(&t, 1, 1, (const char *[]){"batch.size", "1", "enable.idempotence", "false", NULL});
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, KERR_NOT_ENOUGH_REPLICAS, 1);
+    mock_script(t.m, API_PRODUCE, MOCK_HOLD, KERR_INVALID_RECORD, 1);
+    send_some(&t, 2);
+    mock_await(t.m, API_PRODUCE, 2);
+    mock_release(t.m);
+    assert_int_equal(kafka_producer_flush(t.p, 60000), KAFKA_OK);
+    assert_int_equal(t.log.n, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(t.log.v[i].number, i);
+        assert_int_equal(t.log.v[i].err, i ? KERR_INVALID_RECORD : KAFKA_OK);
+    }
+    kafka_producer_close(t.p, -1);
+    mock_stop(t.m);
+}
+
 static void callbacks_come_in_order_when_several_are_given_up(void **state)
 {
     given_up_together(true);
@@ -517,6 +567,8 @@ UNIT_MAIN(unit_test(retriable_errors_heal), unit_test(follows_the_leader),
           unit_test(a_leader_that_moves_gets_no_more_than_brokers_remember),
           unit_test(callbacks_come_in_order_whatever_comes_first),
           unit_test(callbacks_come_in_order_when_several_are_given_up),
+          unit_test(callbacks_come_in_order_behind_one_in_flight),
+          unit_test(a_refusal_is_told_behind_what_came_before),
           unit_test(no_order_of_faults_loses_or_doubles_records),
           unit_test(too_large_batches_are_split), unit_test(a_record_that_is_too_large_fails_alone),
           unit_test(a_lost_count_begins_anew), unit_test(a_new_epoch_makes_no_duplicates_elsewhere),
