@@ -39,6 +39,7 @@ struct peer_options {
     const char *client_id;                        /* NULL = null */
     const char *software_name, *software_version; /* for ApiVersions v3; NULL = this project's */
     int64_t connect_timeout_ms;                   /* for each address of the host; <= 0 = none */
+    int64_t connect_timeout_max_ms;  /* twice as long after each failure in a row, up to this */
     int64_t request_timeout_ms;      /* default for calls, and for the negotiation; <= 0 = none */
     int send_buffer, receive_buffer; /* <= 0 = the system's */
     int receive_least;               /* see sock_receive_at_least; 0 = none */

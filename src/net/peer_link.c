@@ -4,6 +4,7 @@
  * Anything else on the wire breaks the connection: who is out of step never gets into step again.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,10 @@ static void on_dialed(void *arg, int fd)
 {
     struct peer *p = arg;
     p->dialer = NULL;
+    if (fd >= 0)
+        p->dial_failures = 0;
+    else if (p->dial_failures < INT_MAX)
+        p->dial_failures++;
     if (fd < 0) {
         peer_break(p, NULL, fd);
         return;
@@ -172,9 +177,17 @@ static void on_dialed(void *arg, int fd)
     peer_leave(p);
 }
 
+int64_t peer_connect_timeout(const struct peer *p)
+{
+    int64_t ms = p->options.connect_timeout_ms, most = p->options.connect_timeout_max_ms;
+    for (int i = 0; i < p->dial_failures && ms > 0 && ms < most; i++)
+        ms *= 2;
+    return most > p->options.connect_timeout_ms && ms > most ? most : ms;
+}
+
 void peer_connect(struct peer *p)
 {
-    struct dialer_options o = {p->options.connect_timeout_ms, p->options.send_buffer,
+    struct dialer_options o = {peer_connect_timeout(p), p->options.send_buffer,
                                p->options.receive_buffer, p->options.receive_least};
     p->failure[0] = 0;
     p->dialer = dialer_start(p->loop, p->ex, p->host, p->port, &o, on_dialed, p);

@@ -63,6 +63,7 @@ struct peer_request {
 };
 
 struct peer {
+    int dial_failures; /* in a row */
     uv_loop_t *loop;
     struct executor *ex;
     char *host;
@@ -126,6 +127,8 @@ void peer_send_waiting(struct peer *p);
 
 /* Calls nobody back. */
 void peer_connect(struct peer *p);
+/* What the next connection that is made is given. */
+int64_t peer_connect_timeout(const struct peer *p);
 void peer_secure_timed_out(struct timer *t);
 /* Sends what the socket takes, sets the poll. Calls nobody back, so it does not close either: if
  * the socket is broken, the poll tells at once. */

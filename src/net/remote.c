@@ -33,7 +33,9 @@ static struct remote *open_peer(void *arg, struct str host, int port, const char
     char *name = str_dup(host);
     if (r && name) {
         struct peer_options o = {.client_id = client_id,
-                                 .connect_timeout_ms = timeout_ms,
+                                 .connect_timeout_ms =
+                                     p->connect_timeout_ms ? p->connect_timeout_ms : timeout_ms,
+                                 .connect_timeout_max_ms = p->connect_timeout_max_ms,
                                  .request_timeout_ms = timeout_ms,
                                  .send_buffer = p->send_buffer,
                                  .receive_buffer = p->receive_buffer,

@@ -49,7 +49,8 @@ static inline struct remote *remote_open(const struct remote_opener *o, struct s
 struct remote_peers {
     uv_loop_t *loop;
     struct executor *ex;
-    int send_buffer, receive_buffer; /* <= 0: the system's */
+    int send_buffer, receive_buffer;                    /* <= 0: the system's */
+    int64_t connect_timeout_ms, connect_timeout_max_ms; /* as peer_options; 0: the requests' */
     struct peer_security security;
 };
 /* `p` must live as long as the opener is used. */

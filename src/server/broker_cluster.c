@@ -27,6 +27,17 @@ int broker_ibp(const struct broker *b)
     return IBP(c->ibp / 100, c->ibp % 100, c->ibp_iv);
 }
 
+struct remote_peers broker_peers(const struct broker *b, struct uv_executor *ex,
+                                 struct str listener)
+{
+    return (struct remote_peers){
+        .loop = ex ? uv_executor_loop(ex) : NULL,
+        .ex = ex ? uv_executor_ex(ex) : NULL,
+        .connect_timeout_ms = config_int(b->config, "socket.connection.setup.timeout.ms"),
+        .connect_timeout_max_ms = config_int(b->config, "socket.connection.setup.timeout.max.ms"),
+        .security = broker_security_peer(b->security, listener)};
+}
+
 /* Where controllers reach brokers, and brokers the controller. */
 static struct str control_listener(const struct broker *b)
 {
@@ -48,10 +59,7 @@ struct broker_channel *broker_open_channel(void *arg, const struct broker_info *
     }
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
-    b->controller_peers =
-        (struct remote_peers){.loop = uv_executor_loop(b->controller_ex),
-                              .ex = ex,
-                              .security = broker_security_peer(b->security, control_listener(b))};
+    b->controller_peers = broker_peers(b, b->controller_ex, control_listener(b));
     struct remote_opener opener = remote_peers_opener(&b->controller_peers);
     struct peer_channel_options o = {.broker_id = to->id,
                                      .host = e->host,
@@ -133,9 +141,9 @@ static bool make_fetchers(struct broker *b)
     b->throttle = replication_throttle_new(b->id, window, b->clock);
     if (!b->throttle)
         return false;
-    b->fetch_threads = fetch_threads_new(
-        b->workers, (int)config_int(b->config, "replica.socket.receive.buffer.bytes"),
-        broker_security_peer(b->security, str_of(b->config->inter_broker_listener)));
+    struct remote_peers peers = broker_peers(b, NULL, str_of(b->config->inter_broker_listener));
+    peers.receive_buffer = (int)config_int(b->config, "replica.socket.receive.buffer.bytes");
+    b->fetch_threads = fetch_threads_new(b->workers, &peers);
     if (b->fetch_threads) {
         struct fetchers_options o = {.settings = fetch_settings_of(b),
                                      .places = fetch_threads_places(b->fetch_threads),
@@ -160,10 +168,7 @@ struct controller_link *broker_link_to_controller(struct broker *b)
     struct executor *ex = uv_executor_ex(b->background);
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
-    b->background_peers =
-        (struct remote_peers){.loop = uv_executor_loop(b->background),
-                              .ex = ex,
-                              .security = broker_security_peer(b->security, control_listener(b))};
+    b->background_peers = broker_peers(b, b->background, control_listener(b));
     struct controller_link_options o = {.metadata = b->metadata,
                                         .listener = control_listener(b),
                                         .opener = remote_peers_opener(&b->background_peers),

@@ -9,14 +9,20 @@
 #include "log/log.h"
 #include "metadata/metadata_cache.h"
 #include "metadata/producer_ids.h"
+#include "net/remote.h"
 #include "protocol/ibp.h"
 
 struct broker;
 struct controller_link;
 struct isr_writer;
+struct uv_executor;
 
 /* inter.broker.protocol.version */
 int broker_ibp(const struct broker *b);
+/* How this broker connects to others by that listener; `ex` NULL: loop and executor are filled in
+ * later. */
+struct remote_peers broker_peers(const struct broker *b, struct uv_executor *ex,
+                                 struct str listener);
 /* The controller's channel to a broker, itself included (controller.h). On the controller's
  * executor. */
 struct broker_channel *broker_open_channel(void *broker, const struct broker_info *to);

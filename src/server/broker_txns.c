@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "coordinator/txn_manager.h"
+#include "server/broker_cluster.h"
 #include "server/broker_groups.h"
 #include "server/broker_private.h"
 #include "server/broker_security.h"
@@ -35,9 +36,7 @@ static int make_manager(struct broker *b, int32_t partitions)
     char client_id[16];
     snprintf(client_id, sizeof(client_id), "%d", b->id);
     struct str listener = str_of(c->inter_broker_listener);
-    b->txn_peers = (struct remote_peers){.loop = uv_executor_loop(b->txn_executor),
-                                         .ex = ex,
-                                         .security = broker_security_peer(b->security, listener)};
+    b->txn_peers = broker_peers(b, b->txn_executor, listener);
     struct txn_manager_options o = {
         .ex = ex,
         .replicas = atomic_load(&b->replicas),

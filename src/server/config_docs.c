@@ -77,7 +77,6 @@ static const struct {
     {"message.format.version", "only format 2 is written"},
     {"local.", "there is no tiered storage"},
     {"remote.", "there is no tiered storage"},
-    {"socket.connection.setup.timeout", "connecting has the time of the request that needs it"},
     {"unstable.api.versions.enable", "no version is kept back"},
     {NULL, NULL},
 };

@@ -10,8 +10,7 @@
 
 struct fetch_threads {
     struct workers *workers;
-    int receive_buffer;
-    struct peer_security security;
+    struct remote_peers peers; /* but for the loop */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int open; /* under lock */
@@ -24,15 +23,13 @@ struct fetch_thread {
     struct job job; /* its end */
 };
 
-struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer,
-                                        struct peer_security security)
+struct fetch_threads *fetch_threads_new(struct workers *w, const struct remote_peers *peers)
 {
     struct fetch_threads *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
     t->workers = w;
-    t->receive_buffer = receive_buffer;
-    t->security = security;
+    t->peers = *peers;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     return t;
@@ -60,10 +57,9 @@ static bool open_place(void *arg, const char *name, struct fetch_place *out)
         return false;
     }
     t->all = all;
-    t->peers = (struct remote_peers){.loop = uv_executor_loop(t->ex),
-                                     .ex = uv_executor_ex(t->ex),
-                                     .receive_buffer = all->receive_buffer,
-                                     .security = all->security};
+    t->peers = all->peers;
+    t->peers.loop = uv_executor_loop(t->ex);
+    t->peers.ex = uv_executor_ex(t->ex);
     *out = (struct fetch_place){uv_executor_ex(t->ex), remote_peers_opener(&t->peers)};
     count(all, 1);
     return true;

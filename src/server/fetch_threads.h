@@ -9,9 +9,9 @@
 
 struct fetch_threads;
 
-/* NULL without memory. Borrows the workers. */
-struct fetch_threads *fetch_threads_new(struct workers *w, int receive_buffer,
-                                        struct peer_security security);
+/* NULL without memory. Borrows the workers. `peers`: how they connect; its loop and executor are
+ * each thread's own. */
+struct fetch_threads *fetch_threads_new(struct workers *w, const struct remote_peers *peers);
 struct fetch_places fetch_threads_places(struct fetch_threads *t);
 /* Waits until all places are closed. Before the workers stop. @blocks. NULL is fine. */
 void fetch_threads_await(struct fetch_threads *t);

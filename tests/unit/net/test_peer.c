@@ -2,9 +2,12 @@
  * of its own, the test is the other end of its socket. */
 #include "net_test.h"
 
+#include <limits.h>
+
 #include "base/uv_executor.h"
 #include "net/peer.h"
 #include "net/peer_auth.h"
+#include "net/peer_private.h"
 #include "protocol/errors.h"
 #include "protocol/msg/api_versions.h"
 #include "protocol/msg/fetch.h"
@@ -750,6 +753,21 @@ static void connecting_times_out(void **state)
     peer_end(t);
 }
 
+static void connecting_is_given_more_time_after_each_failure(void **state)
+{
+    static const int64_t want[] = {100, 200, 400, 700, 700};
+    struct peer p = {.options = {.connect_timeout_ms = 100, .connect_timeout_max_ms = 700}};
+    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++, p.dial_failures++)
+        assert_int_equal(peer_connect_timeout(&p), want[i]);
+    p.dial_failures = INT_MAX;
+    assert_int_equal(peer_connect_timeout(&p), 700);
+    p.options.connect_timeout_max_ms = 50; /* the first is never shorter than it was set */
+    assert_int_equal(peer_connect_timeout(&p), 100);
+    p.options.connect_timeout_ms = 0; /* none */
+    p.options.connect_timeout_max_ms = 700;
+    assert_int_equal(peer_connect_timeout(&p), 0);
+}
+
 static void names_are_looked_up_and_all_addresses_tried(void **state)
 {
     /* "localhost" may be ::1 first, where nobody listens */
@@ -1077,6 +1095,7 @@ UNIT_MAIN(unit_test(negotiates_then_sends_what_waited),
           unit_test(an_answer_that_nobody_asked_for), unit_test(an_end_fails_what_is_in_flight),
           unit_test(a_timeout_takes_the_connection), unit_test(a_silent_negotiation_times_out),
           unit_test(nobody_listens), unit_test(connecting_times_out),
+          unit_test(connecting_is_given_more_time_after_each_failure),
           unit_test(names_are_looked_up_and_all_addresses_tried), unit_test(freed_in_every_state),
           unit_test(freed_in_a_callback), unit_test(freed_without_use),
           unit_test(logs_in_before_all_else), unit_test(a_refused_login_is_told),
