@@ -174,7 +174,7 @@ static int ask_zookeeper(const struct args *a, const struct partition_file *file
     arena_init(&n.mem, 0);
     fprintf(stderr, "Warning: --zookeeper is deprecated and will be removed in a future version of "
                     "Kafka.\nUse --bootstrap-server instead to specify a broker to connect to.\n");
-    n.store = tool_zk_open(a->zookeeper);
+    n.store = tool_zk_open_as(a->zookeeper, a->config);
     if (file)
         add_those_of(&n, file);
     else

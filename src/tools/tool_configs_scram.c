@@ -142,7 +142,7 @@ static void alter_in_zookeeper(struct configs *c, const struct scram_values *val
             tool_die("out of memory");
         configs[i] = (kafka_config_t){sasl_mechanism_name(v->mechanism), text.p};
     }
-    struct store *s = tool_zk_open(c->args->zookeeper);
+    struct store *s = tool_zk_open_as(c->args->zookeeper, c->args->command_config);
     int rc = tool_zk_configure(s, &mem, tool_zk_user_entity(c->entities.names[0], &mem), configs,
                                values->n, &changed);
     tool_zk_close(s);
@@ -228,7 +228,7 @@ bool configs_describe_in_zookeeper(struct configs *c)
     if (!c->args->zookeeper || e->types_n != 1 || e->types[0] != TYPE_USER ||
         (e->names_n && !*e->names[0]))
         return false;
-    struct store *s = tool_zk_open(c->args->zookeeper);
+    struct store *s = tool_zk_open_as(c->args->zookeeper, c->args->command_config);
     int rc = tool_zk_users(s, e->names_n ? e->names[0] : NULL, print_pairs, NULL);
     tool_zk_close(s);
     if (rc)

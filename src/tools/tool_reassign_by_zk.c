@@ -6,6 +6,7 @@
 
 #include "tools/tool_io.h"
 #include "tools/tool_reassign_zk.h"
+#include "tools/tool_zk_brokers.h"
 
 struct by_zk {
     struct reassign *r;
@@ -314,12 +315,12 @@ void reassign_by_zookeeper(struct reassign *r)
 {
     struct by_zk z = {r, NULL};
     r->failed = "Partitions reassignment failed due to ";
-    z.s = reassign_zk_open(r);
+    z.s = tool_zk_open_as(r->args->zookeeper, r->args->config);
     if (r->args->execute)
         execute(&z);
     else if (r->args->verify)
         verify(&z);
     else
         generate(&z);
-    store_close(z.s);
+    tool_zk_close(z.s);
 }

@@ -4,33 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/logline.h"
 #include "metadata/paths.h"
-#include "metadata/zookeeper_store.h"
 #include "tools/tool_io.h"
 #include "tools/tool_zk_configs.h"
-
-enum { SESSION_MS = 30000, CONNECT_MS = 30000, IN_FLIGHT = 10 };
 
 void reassign_zk_fail(struct reassign *r, const char *path, int status)
 {
     reassign_fail(r, "%s: %s", path, strerror(-status));
-}
-
-struct store *reassign_zk_open(struct reassign *r)
-{
-    struct zookeeper_options o = {.connect = r->args->zookeeper,
-                                  .session_timeout_ms = SESSION_MS,
-                                  .connection_timeout_ms = CONNECT_MS,
-                                  .max_in_flight = IN_FLIGHT,
-                                  .make_nothing = true};
-    struct store *s;
-    char err[512] = "";
-    logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
-    int rc = zookeeper_store_open(&o, &s, err, sizeof err);
-    if (rc)
-        tool_die("--zookeeper: %s", *err ? err : strerror(-rc));
-    return s;
 }
 
 /* The node's data, in the arena. false: there is no such node. */

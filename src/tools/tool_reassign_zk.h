@@ -9,7 +9,6 @@
 /* "Partitions reassignment failed due to ...": the store's answer about a node. */
 void reassign_zk_fail(struct reassign *r, const char *path, int status) __attribute__((noreturn));
 
-struct store *reassign_zk_open(struct reassign *r);
 /* All partitions of the topics; topics that are not there are left out. */
 struct reassign_plan reassign_zk_topics(struct reassign *r, struct store *s, const char **topics,
                                         size_t n);

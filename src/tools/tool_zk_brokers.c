@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "base/props.h"
 #include "metadata/paths.h"
 #include "metadata/znode.h"
 #include "metadata/zookeeper_store.h"
@@ -55,17 +56,40 @@ static int list_brokers(struct store *s, struct buf *out)
 
 struct store *tool_zk_open(const char *connect)
 {
+    return tool_zk_open_as(connect, NULL);
+}
+
+/* Owned; the file is read for the client, too, which tells of what is wrong with it. */
+static struct props *read_file(const char *path)
+{
+    struct props *p = props_new();
+    if (p && path)
+        (void)props_load(p, path, NULL);
+    if (!p)
+        tool_die("out of memory");
+    return p;
+}
+
+struct store *tool_zk_open_as(const char *connect, const char *path)
+{
+    struct props *p = read_file(path);
+    const char *protect = props_get(p, "zookeeper.set.acl");
     struct zookeeper_options o = {.connect = connect,
                                   .session_timeout_ms = SESSION_MS,
                                   .connection_timeout_ms = CONNECT_MS,
                                   .max_in_flight = IN_FLIGHT,
+                                  .protect = protect && strcmp(protect, "true") == 0,
+                                  .digest = props_get(p, "zookeeper.digest.auth"),
                                   .make_nothing = true};
     struct store *s;
     char err[512] = "";
+    if (o.protect && !o.digest)
+        tool_zk_die("zookeeper.set.acl=true: needs credentials, zookeeper.digest.auth");
     logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
     int rc = zookeeper_store_open(&o, &s, err, sizeof(err));
     if (rc)
         tool_zk_die(*err ? err : strerror(-rc));
+    props_free(p);
     return s;
 }
 

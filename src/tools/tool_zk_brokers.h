@@ -8,6 +8,9 @@ struct store;
 /* A session with that ZooKeeper, or the end of the process with a line. The log is silent until it
  * is closed. Returns owned: tool_zk_close. @blocks */
 struct store *tool_zk_open(const char *connect);
+/* The same as whom a file of settings says (NULL: as nobody): zookeeper.digest.auth, and
+ * zookeeper.set.acl for what is made. */
+struct store *tool_zk_open_as(const char *connect, const char *path);
 void tool_zk_close(struct store *s);
 /* Ends the process: "--zookeeper: <why>". */
 _Noreturn void tool_zk_die(const char *why);

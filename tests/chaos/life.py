@@ -321,13 +321,13 @@ class Life:
                 subprocess.run(["cp", "-r", d, os.path.join(self.folder, "files", b.name)], stderr=subprocess.DEVNULL)
 
     def hold(self):
-        """For a look at the living: KAFKAD_CHAOS_HOLD=1 waits until the file HOLD is removed."""
+        """For a look at the living: KAFKAD_CHAOS_HOLD=1 waits until somebody writes to the pipe HOLD."""
         if os.environ.get("KAFKAD_CHAOS_HOLD"):
             path = os.path.join(self.folder, "HOLD")
-            open(path, "w").close()
-            self.out("chaos: holds until %s is removed" % path)
-            while os.path.exists(path):
-                time.sleep(1)
+            os.mkfifo(path)
+            self.out("chaos: holds until something is written to %s" % path)
+            with open(path) as pipe:
+                pipe.read()
 
     def outages(self):
         """(how many, seconds of all, the longest)"""

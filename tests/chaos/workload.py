@@ -142,7 +142,7 @@ class Producer(Worker):
         if code not in RETRIABLE and not self._is_zombie(leader, code):
             self.wrong("%s: the oldest batch, %d to %d, was refused with error %d by broker %d (%d acknowledged)"
                        % (self.ledger.name, first, first + count - 1, code, leader, self.ledger.acked))
-            time.sleep(1)
+            self.give_up.wait(1)
         return False
 
     def _is_zombie(self, broker, code):
@@ -150,7 +150,7 @@ class Producer(Worker):
         hears of the new leader, which takes the batch. Who leads by ZooKeeper, too, is no zombie."""
         if code != OUT_OF_ORDER:
             return False
-        time.sleep(0.1)
+        self.give_up.wait(0.1)
         state = self.view.state(self.ledger.topic, self.ledger.index)
         return state is None or state["leader"] != broker
 

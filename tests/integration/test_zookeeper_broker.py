@@ -1,10 +1,13 @@
 """One broker on a real ZooKeeper: its start, the tree it makes, sessions that end, ZooKeeper that goes and comes."""
+import os
+import tempfile
 import unittest
 
 import harness
 import kwire
 import zookeeper
 from harness import create_topic, metadata, until
+from tool_test import run_tool
 from zookeeper import ZooKeeper
 
 
@@ -171,6 +174,34 @@ class Access(ZooKeeperTest):
             c.children("/config/users")
         self.zk.expire(self.zk.sessions_of(self.chroot + "/brokers/ids/1"))  # and the next session may write as well
         b.wait_line("elected, epoch 2")
+
+    def test_tools_show_who_they_are(self):
+        self.broker(1, {"zookeeper.set.acl": "true", "zookeeper.digest.auth": self.OWNER})
+        with self.brokers[0].client() as k:
+            self.assertEqual(create_topic(k, "t"), 0)
+        with tempfile.TemporaryDirectory() as d:
+            def file(name, text):
+                with open(os.path.join(d, name), "w") as f:
+                    f.write(text)
+                return f.name
+            plan = file("plan.json", '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
+            owner = file("owner.properties", "zookeeper.digest.auth=%s\nzookeeper.set.acl=true\n" % self.OWNER)
+            nobody = file("nobody.properties", "zookeeper.set.acl=true\n")
+            reassign = ["kafka-reassign-partitions", "--zookeeper", self.zk.connect + self.chroot, "--execute",
+                        "--reassignment-json-file", plan]
+            elect = ["kafka-preferred-replica-election", "--zookeeper", self.zk.connect + self.chroot]
+            for tool, config, done in [(reassign, "--command-config", "Successfully started reassignment of partitions."),
+                                       (elect, "--admin.config", "Successfully started preferred replica election")]:
+                r = run_tool(*tool)
+                self.assertEqual(r.status, 1, r.text + r.err)
+                self.assertRegex(r.text + r.err, "Permission denied|not authorized|ermission")
+                r = run_tool(*tool, config, nobody)
+                self.assertEqual(r.status, 1)
+                self.assertIn("needs credentials", r.text + r.err)
+                r = run_tool(*tool, config, owner)
+                self.assertEqual(r.status, 0, r.text + r.err)
+                self.assertIn(done, r.text)
+                self.assertNotIn("has no effect", r.err)
 
     def test_protection_needs_credentials(self):
         b = self.broker(1, {"zookeeper.set.acl": "true"}, start=False)
