@@ -26,10 +26,13 @@ struct config_changes {
     struct config_changes_options o;
     struct store_watch watch;
     struct task start_task;
-    struct list seen;     /* of struct notice, oldest first */
-    int64_t last;         /* number of the last one looked at; -1 none */
-    int64_t as_of;        /* transaction of the last listing */
-    struct list entities; /* of the round; flow arena */
+    struct list seen; /* of struct notice, oldest first */
+    int64_t last;     /* number of the last one looked at; -1 none */
+    int64_t as_of;    /* transaction of the listing that had it */
+    /* The round's; they count once all of it is told. */
+    struct list new_seen;
+    int64_t new_last, new_as_of;
+    struct list entities; /* in the flow's arena */
     struct hmap by_path;  /* the same, each path once */
     bool start_posted, busy, again, closing;
 };
@@ -80,13 +83,14 @@ static void read_notices(struct flow *f)
         flow_fail(f, r->status);
         return;
     }
-    c->as_of = op->as_of;
+    c->new_as_of = op->as_of;
+    c->new_last = c->last;
     if (op->names_n)
         qsort(op->names, (size_t)op->names_n, sizeof(char *), by_number);
     for (int i = 0; i < op->names_n; i++) {
         if (number_of(op->names[i]) <= c->last)
             continue;
-        c->last = number_of(op->names[i]);
+        c->new_last = number_of(op->names[i]);
         char *path = arena_printf(&f->arena, PATH_CONFIG_CHANGES "/%s", op->names[i]);
         if (path)
             store_batch_add(flow_ask(f), store_op_get(path, false));
@@ -101,7 +105,13 @@ static void remember(struct config_changes *c, const struct store_op *op)
         return;
     n->ctime_ms = op->stat.ctime_ms;
     memcpy(n->name, name, strlen(name) + 1);
-    list_push_back(&c->seen, &n->link);
+    list_push_back(&c->new_seen, &n->link);
+}
+
+/* The node may well be there, and say something. */
+static bool is_no_answer(int status)
+{
+    return status == -ESTALE || status == -ETIMEDOUT || status == -ENOMEM;
 }
 
 static bool path_equals(const struct hnode *h, const void *key)
@@ -136,6 +146,8 @@ static void read_entities(struct flow *f)
     struct config_changes *c = changes_of(f);
     store_batch_each (r, flow_answers(f)) {
         struct str path;
+        if (is_no_answer(r->status))
+            flow_fail(f, r->status);
         if (r->status) /* removed meanwhile, so it was old */
             continue;
         remember(c, &r->ops[0]);
@@ -149,6 +161,14 @@ static void read_entities(struct flow *f)
 static void tell_and_purge(struct flow *f)
 {
     struct config_changes *c = changes_of(f);
+    store_batch_each (r, flow_answers(f))
+        if (is_no_answer(r->status))
+            flow_fail(f, r->status);
+    if (f->error)
+        return;
+    c->last = c->new_last;
+    c->as_of = c->new_as_of;
+    list_splice(&c->seen, &c->new_seen);
     store_batch_each (r, flow_answers(f))
         c->o.data(c->o.arg, ((struct entity *)r->user)->path, r->status, r->ops[0].result);
     list_each (at, &c->entities)
@@ -171,10 +191,15 @@ static const flow_step steps[] = {list_notices, read_notices, read_entities, tel
 static void begin_round(struct config_changes *c);
 static void session_changed(void *arg, enum store_session state);
 
+static void forget(struct list *notices)
+{
+    for (struct list *at; (at = list_pop(notices));)
+        free(list_entry(at, struct notice, link));
+}
+
 static void free_all(struct config_changes *c)
 {
-    for (struct list *at; (at = list_pop(&c->seen));)
-        free(list_entry(at, struct notice, link));
+    forget(&c->seen);
     c->o.closed(c->o.arg);
     free(c);
 }
@@ -185,6 +210,7 @@ static void round_over(struct flow *f)
     c->busy = false;
     list_init(&c->entities); /* they go with the flow's arena */
     hmap_free(&c->by_path);
+    forget(&c->new_seen); /* none, but after a failure */
     if (f->error && f->error != -ESTALE && !c->closing)
         say_error(component, "reading notices: %s", strerror(-f->error));
     if (c->closing)
@@ -233,6 +259,7 @@ int config_changes_new(const struct config_changes_options *o, struct config_cha
     c->o = *o;
     c->last = -1;
     list_init(&c->seen);
+    list_init(&c->new_seen);
     list_init(&c->entities);
     hmap_init(&c->by_path);
     task_init(&c->start_task, start);

@@ -1,9 +1,11 @@
 /* config_changes.h - follows /config/changes: each new notice names an entity whose settings are to
  * be read again. Inside metadata/; others see topic_configs.h.
  *
- * Notices are numbered; each is looked at once, in order, also when looking at it failed. All that
- * are there at the start are looked at (they only say "read again"). Those older than 15 minutes
- * are removed at the next event, by whichever broker comes first.
+ * Notices are numbered; each is looked at once, in order. A round that the end of the session (or a
+ * lack of memory) cuts short is made again, all of it, with the next one. All that are there at the
+ * start are looked at (they only say "read again"). Those older than 15 minutes are removed at the
+ * next event, by whichever broker comes first.
+ *
  * THREADS  the executor's, but start. */
 #ifndef METADATA_CONFIG_CHANGES_H
 #define METADATA_CONFIG_CHANGES_H

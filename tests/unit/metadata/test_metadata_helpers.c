@@ -524,6 +524,39 @@ static void notices_are_told_again_after_a_start_and_removed_when_old(void **sta
     topic_configs_close(t);
 }
 
+/* Whenever the session ends, what was changed is known in the end, and told. */
+static void a_change_outlives_the_end_of_the_session(void **state)
+{
+    struct sim *sim = *state;
+    char value[16];
+    become_controller(sim);
+    assert_int_equal(write_config(sim, "topics/a", "k", "0"), 0);
+    bool gone = false;
+    for (int at = 0; !gone; at++) {
+        struct changes c = {.n = 0};
+        struct topic_configs *t = follow(sim, &c);
+        int result = -99, steps = 0;
+        snprintf(value, sizeof(value), "%d", at + 1);
+        struct config_pair p = {STR_LIT("k"), str_of(value)};
+        c.n = 0;
+        assert_int_equal(config_write(sim->s, sim->ex, STR_LIT("topics/a"),
+                                      (struct config_list){&p, 1}, on_written, &result),
+                         0);
+        while (result == -99)
+            assert_true(sim_executor_step(sim->e));
+        assert_int_equal(result, 0);
+        while (steps < at && sim_executor_step(sim->e))
+            steps++;
+        gone = steps < at; /* all was over before */
+        embedded_store_expire_session(sim->s);
+        sim_executor_drain(sim->e);
+        if (!overrides(t, "a", "k", value) || c.n != 1)
+            fail_msg("session ends after %d steps: told %d times", at, c.n);
+        topic_configs_close(t);
+        sim_executor_drain(sim->e);
+    }
+}
+
 static void tell_of_topic(struct str name, int32_t leader)
 {
     struct update_metadata_request r;
@@ -588,5 +621,6 @@ UNIT_MAIN(sim_test(start_nodes_are_made_once),
           sim_test(ids_are_fetched_when_needed_and_ahead_at_90_percent),
           sim_test(overrides_are_read_at_start_and_on_notices),
           sim_test(notices_are_told_again_after_a_start_and_removed_when_old),
+          sim_test(a_change_outlives_the_end_of_the_session),
           sim_test(overrides_of_topics_long_gone_are_dropped),
           sim_test(configs_are_written_only_under_a_controller))
