@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/config_value.h"
+#include "server/index_set.h"
 #include "server/name_set.h"
 
 static enum kerr refuse(struct config_change *c, enum kerr error, const char *message)
@@ -53,27 +54,60 @@ enum kerr config_change_look(struct config_change *c)
 
 /* ---- the settings afterwards ---- */
 
-static struct config_pair *find(const struct config_list *l, struct str name)
+/* A change names each key once, so only what was there before is looked for; by its hash, since
+ * lists may be long on both sides. */
+struct editing {
+    struct config_list *list; /* with room for one more, which is what is looked for */
+    struct index_set old;     /* indexes of what was there; what goes has a null name */
+};
+
+static bool same_name(const void *arg, int32_t a, int32_t b)
 {
-    for (int i = 0; i < l->n; i++)
-        if (str_eq(l->v[i].name, name))
-            return &l->v[i];
-    return NULL;
+    const struct config_pair *v = arg;
+    return str_eq(v[a].name, v[b].name);
 }
 
-static void drop(struct config_list *l, struct str name)
+static bool editing_begin(struct editing *e, struct config_list *list, struct arena *a)
 {
-    struct config_pair *p = find(l, name);
+    e->list = list;
+    if (!index_set_init(&e->old, a, list->n))
+        return false;
+    for (int32_t i = 0; i < list->n; i++)
+        index_set_put(&e->old, hash_str(list->v[i].name), i, same_name, list->v);
+    return true;
+}
+
+static struct config_pair *find(struct editing *e, struct str name)
+{
+    struct config_list *l = e->list;
+    l->v[l->n].name = name;
+    int32_t at = index_set_find(&e->old, hash_str(name), l->n, same_name, l->v);
+    return at < 0 ? NULL : &l->v[at];
+}
+
+static void drop(struct editing *e, struct str name)
+{
+    struct config_pair *p = find(e, name);
     if (p)
-        *p = l->v[--l->n];
+        p->name = STR_NULL;
 }
 
-static void put(struct config_list *l, struct str name, struct str value)
+static void put(struct editing *e, struct str name, struct str value)
 {
-    struct config_pair *p = find(l, name);
+    struct config_pair *p = find(e, name);
     if (!p)
-        p = &l->v[l->n++];
+        p = &e->list->v[e->list->n++];
     *p = (struct config_pair){name, value};
+}
+
+static void editing_end(struct editing *e)
+{
+    struct config_list *l = e->list;
+    int n = 0;
+    for (int i = 0; i < l->n; i++)
+        if (!str_is_null(l->v[i].name))
+            l->v[n++] = l->v[i];
+    l->n = n;
 }
 
 /* Is the key one that holds a list, and what does it hold without an override? */
@@ -124,8 +158,7 @@ static const char *join(struct arena *a, const char *before, const char *text, c
     return out;
 }
 
-static enum kerr change_list(struct config_change *c, const struct config_op *op,
-                             struct config_list *l)
+static enum kerr change_list(struct config_change *c, const struct config_op *op, struct editing *l)
 {
     bool append = op->type == CONFIG_APPEND;
     struct str was;
@@ -152,20 +185,24 @@ enum kerr config_change_make(struct config_change *c, struct config_list old,
     int kept = c->whole ? 0 : old.n;
     enum kerr error = KERR_NONE;
     out->n = kept;
-    out->v = arena_array(c->arena, struct config_pair, (size_t)(kept + c->ops_n));
+    out->v = arena_array(c->arena, struct config_pair, (size_t)kept + (size_t)c->ops_n + 1);
     if (!out->v)
         return KERR_UNKNOWN_SERVER_ERROR;
     if (kept)
         memcpy(out->v, old.v, (size_t)kept * sizeof(*out->v));
+    struct editing e;
+    if (!editing_begin(&e, out, c->arena))
+        return KERR_UNKNOWN_SERVER_ERROR;
     for (int i = 0; i < c->ops_n && error == KERR_NONE; i++) {
         const struct config_op *op = &c->ops[i];
         if (op->type == CONFIG_SET)
-            put(out, op->name, op->value);
+            put(&e, op->name, op->value);
         else if (op->type == CONFIG_DELETE)
-            drop(out, op->name);
+            drop(&e, op->name);
         else
-            error = change_list(c, op, out);
+            error = change_list(c, op, &e);
     }
+    editing_end(&e);
     return error;
 }
 
@@ -173,10 +210,13 @@ enum kerr config_change_make(struct config_change *c, struct config_list old,
 
 static int64_t number(struct config_list l, const char *name, int64_t otherwise)
 {
-    struct config_pair *p = find(&l, str_of(name));
-    char *text = p ? str_dup(p->value) : NULL;
-    int64_t v = text ? strtoll(text, NULL, 10) : otherwise;
-    free(text);
+    int64_t v = otherwise;
+    for (int i = 0; i < l.n; i++) {
+        char *text = str_eqz(l.v[i].name, name) ? str_dup(l.v[i].value) : NULL;
+        if (text)
+            v = strtoll(text, NULL, 10);
+        free(text);
+    }
     return v;
 }
 

@@ -36,7 +36,7 @@ struct config_change {
 /* What can be told without the store: keys that stand there twice, values that are missing, unknown
  * operations. */
 enum kerr config_change_look(struct config_change *c);
-/* The settings afterwards, in the arena. */
+/* The settings afterwards, in the arena. What config_change_look refuses must not come here. */
 enum kerr config_change_make(struct config_change *c, struct config_list old,
                              struct config_list *out);
 /* May a topic have these? */

@@ -189,6 +189,7 @@ static void work(struct job *job)
     struct log_manager *logs = broker_logs(op->req->broker);
     struct log_dir *dirs[DIRS_MAX];
     int n = log_manager_dirs(logs, dirs, DIRS_MAX);
+    n = n < DIRS_MAX ? n : DIRS_MAX;
     /* Those made meanwhile are left out. Each may have a copy. */
     op->room = log_manager_count(logs) * 2;
     op->found = arena_array(op->req->arena, struct found_log, (size_t)op->room);

@@ -97,6 +97,31 @@ static void lists_grow_and_shrink(void **state)
           "leader.replication.throttled.replicas=2:3");
 }
 
+/* As long as a request can make it; were each looked for among all, this would take minutes. */
+static void long_changes_are_no_work(void **state)
+{
+    enum { N = 200000 };
+    struct config_op *ops = calloc(N, sizeof(*ops));
+    struct config_list old = {calloc(N, sizeof(*old.v)), N}, out;
+    for (int i = 0; i < N; i++) {
+        old.v[i] = (struct config_pair){str_of(arena_printf(&mem, "k%d", i)), STR_LIT("0")};
+        /* every third stays, goes, or is changed; and as many are new */
+        const char *name = arena_printf(&mem, i % 3 ? "k%d" : "new%d", i);
+        ops[i] =
+            (struct config_op){i % 3 == 1 ? CONFIG_DELETE : CONFIG_SET, str_of(name), STR_LIT("1")};
+    }
+    struct config_change c = {.resource = RESOURCE_BROKER, .ops = ops, .ops_n = N, .arena = &mem};
+    assert_int_equal(config_change_look(&c), KERR_NONE);
+    assert_int_equal(config_change_make(&c, old, &out), KERR_NONE);
+    assert_int_equal(out.n, N);
+    int changed = 0;
+    for (int i = 0; i < out.n; i++)
+        changed += str_eqz(out.v[i].value, "1");
+    assert_int_equal(changed, 133333);
+    free(old.v);
+    free(ops);
+}
+
 static void whole_changes_forget_what_they_do_not_name(void **state)
 {
     struct config_change c = change_of(RESOURCE_TOPIC, "a=1");
@@ -193,6 +218,7 @@ static void brokers_have_what_may_change_while_they_run(void **state)
 #define with_arena(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 UNIT_MAIN(with_arena(operations_change_what_they_name), with_arena(lists_grow_and_shrink),
+          with_arena(long_changes_are_no_work),
           with_arena(whole_changes_forget_what_they_do_not_name),
           with_arena(malformed_changes_are_refused),
           with_arena(a_list_of_an_unknown_topic_key_is_refused), with_arena(broker_lists_grow_too),
