@@ -4,6 +4,7 @@
  * Kafka flushes inside the append; here a worker does it and the reactor goes on, but the answer
  * comes after it all the same. A flush that failed is an append that failed. */
 #include "server/produce_op.h"
+#include "server/request_later.h"
 
 static void await_replicas(struct produce_op *op);
 
@@ -91,10 +92,9 @@ static void finished(struct pending *p, enum pending_end why)
         produce_answer(op);
 }
 
-static void aborted(struct net_request *r)
+static struct partition *waits_for(struct pending *p, int i)
 {
-    struct produce_op *op = r->user;
-    pending_cancel(&op->pending);
+    return container_of(p, struct produce_op, pending)->slots[i].partition;
 }
 
 /* Records that are appended need no second place in memory while their followers are waited for:
@@ -124,25 +124,9 @@ static void release_frame(struct produce_op *op)
 
 static void wait_for_replicas(struct produce_op *op)
 {
-    release_frame(op);
-    if (op->req->net->gone) { /* during the append or the flush: nobody would end the wait */
-        finished(&op->pending, PENDING_CANCELLED);
-        return;
-    }
-    size_t n = (size_t)op->slots_n;
-    struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
-    struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
-    if (!watches || !partitions) { /* cannot wait: as if the time were over */
-        finished(&op->pending, PENDING_EXPIRED);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        partitions[i] = op->slots[i].partition;
-    op->req->net->user = op;
-    op->req->net->aborted = aborted;
     static const struct pending_ops ops = {slot_changed, finished};
-    pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions, op->slots_n,
-                  op->body->timeout_ms);
+    release_frame(op);
+    request_wait(op->req, &op->pending, &ops, waits_for, op->slots_n, op->body->timeout_ms);
 }
 
 static void await_replicas(struct produce_op *op)

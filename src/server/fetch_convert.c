@@ -11,6 +11,7 @@
 #include "protocol/record_batch.h"
 #include "protocol/records_convert.h"
 #include "server/fetch_op.h"
+#include "server/request_later.h"
 
 #define CHUNK (128 * 1024)              /* source bytes read at a time */
 #define ANSWER_ENOUGH (4 * 1024 * 1024) /* source bytes after which no further chunk is begun */
@@ -129,11 +130,7 @@ void fetch_convert(struct fetch_op *op, int magic)
     }
     c->op = op;
     c->magic = magic;
-    c->job.work = convert_work;
-    c->job.done = convert_done;
-    c->job.done_on = request_executor(op->req);
     net_request_reserve(op->req->net, op->found_bytes < ANSWER_ENOUGH ? (uint32_t)op->found_bytes
                                                                       : ANSWER_ENOUGH);
-    broker_async_begin(op->req->broker);
-    workers_submit(broker_workers(op->req->broker), &c->job);
+    request_work(op->req, &c->job, convert_work, convert_done);
 }

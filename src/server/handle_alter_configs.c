@@ -15,7 +15,7 @@
 #include "server/entity_configs.h"
 #include "server/handlers.h"
 #include "server/index_set.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 struct alteration {
     int8_t type;
@@ -182,11 +182,7 @@ static void start(struct alter_op *op)
     for (int i = 0; i < op->n; i++)
         if (op->all[i].error == KERR_NONE)
             look_at(op, &op->all[i]);
-    op->queued.work = work;
-    op->queued.done = done;
-    op->queued.done_on = request_executor(op->req);
-    broker_async_begin(op->req->broker);
-    entity_configs_submit(op->req->broker, &op->queued);
+    request_configure(op->req, &op->queued, work, done);
 }
 
 /* n resources, or NULL. */

@@ -4,7 +4,7 @@
 #include "replica/log_mover.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 struct alter_op {
     struct request *req;
@@ -76,9 +76,5 @@ void handle_alter_replica_log_dirs(struct request *req)
         request_no_memory(req);
         return;
     }
-    op->job.work = work;
-    op->job.done = worked;
-    op->job.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    workers_submit(broker_workers(req->broker), &op->job);
+    request_work(req, &op->job, work, worked);
 }

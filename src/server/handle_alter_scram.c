@@ -5,7 +5,7 @@
 #include "server/entity_configs.h"
 #include "server/handlers.h"
 #include "server/quota_entity.h"
-#include "server/request.h"
+#include "server/request_later.h"
 #include "server/scram_change.h"
 
 typedef struct alter_user_scram_credentials_response_result result;
@@ -90,9 +90,5 @@ void handle_alter_user_scram_credentials(struct request *req)
         request_no_memory(req);
         return;
     }
-    op->queued.work = work;
-    op->queued.done = done;
-    op->queued.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    entity_configs_submit(req->broker, &op->queued);
+    request_configure(req, &op->queued, work, done);
 }

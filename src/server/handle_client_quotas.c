@@ -6,7 +6,7 @@
 #include "server/entity_configs.h"
 #include "server/handlers.h"
 #include "server/quota_change.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 /* ---- AlterClientQuotas ---- */
 
@@ -102,11 +102,7 @@ void handle_alter_client_quotas(struct request *req)
         request_no_memory(req);
         return;
     }
-    op->queued.work = work_alter;
-    op->queued.done = done_alter;
-    op->queued.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    entity_configs_submit(req->broker, &op->queued);
+    request_configure(req, &op->queued, work_alter, done_alter);
 }
 
 /* ---- DescribeClientQuotas ---- */
@@ -226,9 +222,5 @@ void handle_describe_client_quotas(struct request *req)
         request_respond(req, &op->out);
         return;
     }
-    op->queued.work = work_describe;
-    op->queued.done = done_describe;
-    op->queued.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    entity_configs_submit(req->broker, &op->queued);
+    request_configure(req, &op->queued, work_describe, done_describe);
 }

@@ -1,10 +1,9 @@
 /* handle_delete_records.c - DeleteRecords: the logs' start is raised on a worker, and the answer
  * waits until all live replicas have followed. */
 #include "protocol/msg/delete_records.h"
-#include "replica/pending.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 struct delete_slot {
     struct delete_records_response_partition *out;
@@ -71,32 +70,9 @@ static void finished(struct pending *p, enum pending_end why)
         request_respond(op->req, &op->out);
 }
 
-static void aborted(struct net_request *r)
+static struct partition *waits_for(struct pending *p, int i)
 {
-    struct delete_op *op = r->user;
-    pending_cancel(&op->pending);
-}
-
-static void wait_for_replicas(struct delete_op *op)
-{
-    if (op->req->net->gone) { /* while the logs were cut: nobody would end the wait */
-        finished(&op->pending, PENDING_CANCELLED);
-        return;
-    }
-    size_t n = (size_t)op->n;
-    struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
-    struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
-    if (!watches || !partitions) { /* cannot wait: as if the time were over */
-        finished(&op->pending, PENDING_EXPIRED);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        partitions[i] = op->slots[i].partition;
-    op->req->net->user = op;
-    op->req->net->aborted = aborted;
-    static const struct pending_ops ops = {slot_changed, finished};
-    pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions, op->n,
-                  op->in->timeout_ms);
+    return container_of(p, struct delete_op, pending)->slots[i].partition;
 }
 
 /* ---- deleting ---- */
@@ -137,8 +113,9 @@ static void worked(struct job *job)
     for (int i = 0; i < op->n; i++)
         if (op->slots[i].partition && !look(&op->slots[i]))
             op->waiting++;
+    static const struct pending_ops ops = {slot_changed, finished};
     if (op->waiting)
-        wait_for_replicas(op);
+        request_wait(op->req, &op->pending, &ops, waits_for, op->n, op->in->timeout_ms);
     else
         request_respond(op->req, &op->out);
     broker_async_end(b);
@@ -187,9 +164,5 @@ void handle_delete_records(struct request *req)
         request_no_memory(req);
         return;
     }
-    op->job.work = work;
-    op->job.done = worked;
-    op->job.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    workers_submit(broker_workers(req->broker), &op->job);
+    request_work(req, &op->job, work, worked);
 }

@@ -8,7 +8,7 @@
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/index_set.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 enum { DIRS_MAX = 1024 };
 
@@ -226,9 +226,5 @@ void handle_describe_log_dirs(struct request *req)
     op->req = req;
     op->in = req->body;
     describe_log_dirs_response_init(&op->out);
-    op->job.work = work;
-    op->job.done = worked;
-    op->job.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    workers_submit(broker_workers(req->broker), &op->job);
+    request_work(req, &op->job, work, worked);
 }

@@ -10,7 +10,7 @@
 #include "server/entity_configs.h"
 #include "server/handlers.h"
 #include "server/quota_entity.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 typedef struct describe_user_scram_credentials_response_result result;
 typedef struct describe_user_scram_credentials_response_credential_info info;
@@ -203,9 +203,5 @@ void handle_describe_user_scram_credentials(struct request *req)
     hmap_init(&op->by_name);
     describe_user_scram_credentials_response_init(&op->out);
     op->out.error_message = STR_NULL;
-    op->queued.work = work;
-    op->queued.done = done;
-    op->queued.done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    entity_configs_submit(req->broker, &op->queued);
+    request_configure(req, &op->queued, work, done);
 }

@@ -6,7 +6,7 @@
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/index_set.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 #define FIRST_VERSION_ONE_OFFSET 1
 #define FIRST_VERSION_LEADER_EPOCH 4
@@ -201,12 +201,8 @@ void handle_list_offsets(struct request *req)
         request_no_memory(req);
         return;
     }
-    op->job.work = work;
-    op->job.done = worked;
-    op->job.done_on = request_executor(req);
     if (needs_worker(op)) {
-        broker_async_begin(req->broker);
-        workers_submit(broker_workers(req->broker), &op->job);
+        request_work(req, &op->job, work, worked);
         return;
     }
     work(&op->job);

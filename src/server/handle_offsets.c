@@ -7,6 +7,7 @@
 #include "server/broker.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
+#include "server/request_later.h"
 #include "server/store_offsets.h"
 
 /* ---- version 0, in the store ---- */
@@ -32,10 +33,8 @@ static void run_on_worker(struct group_op *op, void (*work)(struct job *job))
         request_no_memory(req);
         return;
     }
-    j->job = (struct job){.work = work, .done = job_done, .done_on = request_executor(req)};
     j->op = op;
-    broker_async_begin(req->broker);
-    workers_submit(broker_workers(req->broker), &j->job);
+    request_work(req, &j->job, work, job_done);
 }
 
 static void commit_to_store(struct job *job)

@@ -6,11 +6,10 @@
 #include "coordinator/group_manager.h"
 #include "protocol/batch_builder.h"
 #include "protocol/msg/write_txn_markers.h"
-#include "replica/pending.h"
 #include "server/broker.h"
 #include "server/dynamic_config.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/request_later.h"
 
 typedef struct write_txn_markers_request_marker marker;
 typedef struct write_txn_markers_response_partition result;
@@ -131,33 +130,14 @@ static void finished(struct pending *p, enum pending_end why)
         answer(op);
 }
 
-static void aborted(struct net_request *r)
+static struct partition *waits_for(struct pending *p, int i)
 {
-    struct markers_op *op = r->user;
-    pending_cancel(&op->pending);
+    return container_of(p, struct markers_op, pending)->slots[i].partition;
 }
 
 static int64_t timeout_ms(const struct markers_op *op)
 {
     return config_int(broker_config(op->req->broker), "request.timeout.ms");
-}
-
-static void wait_for_replicas(struct markers_op *op)
-{
-    size_t n = (size_t)op->n;
-    struct pending_watch *watches = arena_array(op->req->arena, struct pending_watch, n);
-    struct partition **partitions = arena_array(op->req->arena, struct partition *, n);
-    static const struct pending_ops ops = {slot_changed, finished};
-    if (op->req->net->gone || !watches || !partitions) {
-        finished(&op->pending, op->req->net->gone ? PENDING_CANCELLED : PENDING_EXPIRED);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        partitions[i] = op->slots[i].partition;
-    op->req->net->user = op;
-    op->req->net->aborted = aborted;
-    pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions, op->n,
-                  timeout_ms(op));
 }
 
 static void await_replicas(struct markers_op *op)
@@ -172,8 +152,9 @@ static void await_replicas(struct markers_op *op)
         else
             end_slot(s, e);
     }
+    static const struct pending_ops ops = {slot_changed, finished};
     if (op->waiting)
-        wait_for_replicas(op);
+        request_wait(op->req, &op->pending, &ops, waits_for, op->n, timeout_ms(op));
     else
         answer(op);
 }

@@ -8,6 +8,7 @@
  * connection's user pointer, NULL while there is no line. */
 #include "protocol/record_batch.h"
 #include "server/produce_op.h"
+#include "server/request_later.h"
 
 /* Compressed bytes of one partition from which on a worker takes the request. */
 #define LARGE_COMPRESSED (16 * 1024)
@@ -38,11 +39,7 @@ static void append_done(struct job *job);
 
 static void submit(struct produce_op *op)
 {
-    op->job.work = append_work;
-    op->job.done = append_done;
-    op->job.done_on = request_executor(op->req);
-    broker_async_begin(op->req->broker);
-    workers_submit(broker_workers(op->req->broker), &op->job);
+    request_work(op->req, &op->job, append_work, append_done);
 }
 
 /* Its records are appended: the next in line. */
