@@ -263,6 +263,13 @@ struct sent {
     void *arg;
 };
 
+/* It negotiated and then closed, and no broker has ever taken a request of ours. */
+static bool wants_login(const struct node *n, int status, const char *protocol)
+{
+    return status == -ECONNRESET && n->peer && peer_answered(n->peer) && !n->cluster->served &&
+           !client_protocol_has_sasl(protocol);
+}
+
 /* What went wrong, as people need it. A port that takes connections but never answered, not even
  * to another node of ours or to the negotiation alone, has, most likely, another protocol behind
  * it. */
@@ -281,9 +288,15 @@ static void describe_failure(const struct node *n, int status, char *out, size_t
                        : status == -ETIMEDOUT  ? "no answer in time"
                                                : strerror(-status);
     bool ask = odd && !n->answered && !is_proven(n->cluster, n->address);
-    snprintf(out, size, "broker %s: %s%s%s%s", n->address, what,
-             ask ? " (is it a Kafka listener, and security.protocol=" : "", ask ? protocol : "",
-             ask ? " right for it?)" : "");
+    if (ask)
+        snprintf(out, size,
+                 "broker %s: %s (is it a Kafka listener, and security.protocol=%s right for it?)",
+                 n->address, what, protocol);
+    else
+        snprintf(out, size, "broker %s: %s%s", n->address, what,
+                 wants_login(n, status, protocol)
+                     ? " (if its listener asks for SASL, security.protocol must say so)"
+                     : "");
 }
 
 enum { TELL_AGAIN_MS = 10000 };
@@ -333,6 +346,7 @@ static void note_failure(struct node *n, int status)
 static void note_outcome(struct node *n, int status)
 {
     if (status == 0) {
+        n->cluster->served = true;
         n->failures = 0;
         n->retry_at_ms = 0;
         prove(n);

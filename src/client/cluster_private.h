@@ -64,6 +64,7 @@ struct cluster {
     struct list proven; /* addresses where a broker has answered, whatever became of its node */
     struct list ops;    /* unfinished operations */
     struct timer refresh_timer, idle_timer;
+    bool served; /* some broker has answered an ordinary request */
     bool refresh_in_flight;
     int refresh_failures;
     int64_t refreshed_ms; /* last answer */
