@@ -86,10 +86,10 @@ static struct command_line parse_command_line(int argc, char **argv)
             break;
         case 'v':
             printf("kafkad %s\n", KAFKAD_VERSION);
-            exit(0);
+            exit(fflush(stdout) == 0 ? 0 : 1);
         case 'h':
             fputs(usage, stdout);
-            exit(0);
+            exit(fflush(stdout) == 0 ? 0 : 1);
         default:
             fputs(usage, stderr);
             exit(1);

@@ -121,7 +121,7 @@ enum { FAILURES_SHOWN = 10 };
 struct sending {
     kafka_producer_t *producer;
     const struct args *args;
-    atomic_uint_fast64_t failed;
+    atomic_uint_fast64_t failed, done;
 };
 
 static void tell_failure(struct sending *s, const char *text)
@@ -135,6 +135,7 @@ static void tell_failure(struct sending *s, const char *text)
 
 static void on_delivery(const kafka_delivery_t *d, void *arg)
 {
+    atomic_fetch_add(&((struct sending *)arg)->done, 1);
     if (d->err != KAFKA_OK)
         tell_failure(arg, d->error_message);
 }
@@ -198,6 +199,7 @@ int main(int argc, char **argv)
     struct line_reader *reader = line_reader_new(a.reader_config, &a.properties);
     kafka_conf_t *conf = make_conf(&a);
     struct sending s = {.producer = tool_producer(conf), .args = &a};
+    tool_end_without_progress(&s.done);
     int status = send_lines(&s, reader);
     kafka_producer_close(s.producer, -1);
     uint64_t failed = atomic_load(&s.failed);

@@ -3,6 +3,7 @@
  * Each record's callback is given the time of its sending, in its pointer: no memory a record. The
  * callbacks come on one thread, which owns all counts. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static const struct tool tool = {
 struct counts {
     struct latency all;
     uint64_t bytes, failed;
+    atomic_uint_fast64_t done; /* read by others */
     uint64_t start_us;
     /* since the last line */
     uint64_t window_start_us, window_n, window_bytes, window_sum_us, window_max_us;
@@ -112,6 +114,7 @@ static void *make_tag(uint64_t sent_us, size_t size)
 static void on_delivery(const kafka_delivery_t *d, void *arg)
 {
     uint64_t tag = (uint64_t)(uintptr_t)arg, now = tool_now_us();
+    atomic_fetch_add_explicit(&counts.done, 1, memory_order_relaxed);
     if (d->err != KAFKA_OK) {
         count_failure(d);
         return;
@@ -257,6 +260,7 @@ int main(int argc, char **argv)
     kafka_conf_t *conf = make_conf(&a);
     struct payload *payload = make_payload(&a);
     tool_on_interrupt(NULL, NULL);
+    tool_end_without_progress(&counts.done);
     kafka_producer_t *p = tool_producer(conf);
     counts.start_us = counts.window_start_us = tool_now_us();
     send_all(p, &a, payload);

@@ -56,12 +56,15 @@ static const struct tool tool = {
     .help_if_bare = true,
 };
 
+enum { WAITING_MAX = 20000 };
+
 struct sending {
     const struct args *args;
     kafka_producer_t *producer;
     uint64_t start_us;
     int64_t sent;
     atomic_int_fast64_t acked;
+    atomic_uint_fast64_t done; /* acked or failed */
 };
 
 /* What a delivery needs to know of its record; freed by it. */
@@ -112,6 +115,7 @@ static void on_delivery(const kafka_delivery_t *d, void *arg)
     } else {
         print_failure(r, d->err, d->error_message);
     }
+    atomic_fetch_add(&r->sending->done, 1);
     free(r);
 }
 
@@ -151,8 +155,18 @@ static void send_one(struct sending *s, int64_t i)
     kafka_err_t err = kafka_producer_send(s->producer, &record, on_delivery, r);
     if (err != KAFKA_OK) {
         print_failure(r, err, tool_error(err));
+        atomic_fetch_add(&s->done, 1);
         free(r);
     }
+}
+
+/* Each record that was taken is a line yet to be printed; with too many of them a signal would be
+ * heard, and seconds later obeyed. */
+static void keep_few_waiting(struct sending *s)
+{
+    while (s->sent - (int64_t)atomic_load(&s->done) > WAITING_MAX && tool_output_ok())
+        if (!tool_sleep_ms(1))
+            return;
 }
 
 static void print_end(struct sending *s)
@@ -194,13 +208,16 @@ int main(int argc, char **argv)
     kafka_conf_t *conf = make_conf(&a);
     tool_on_interrupt(NULL, NULL);
     struct sending s = {.args = &a, .producer = tool_producer(conf)};
+    tool_end_without_progress(&s.done);
     tool_json_event("startup_complete");
     s.start_us = tool_now_us();
     double rate = a.throughput == 0 ? -1 : (double)a.throughput;
     for (int64_t i = 0; (a.max_messages < 0 || i < a.max_messages) && tool_output_ok() &&
                         tool_pace(rate, s.start_us, i);
-         i++)
+         i++) {
         send_one(&s, i);
+        keep_few_waiting(&s);
+    }
     kafka_producer_flush(s.producer, -1);
     kafka_producer_close(s.producer, -1);
     print_end(&s);

@@ -21,6 +21,7 @@
 #include "base/std_fds.h"
 
 static const size_t output_buffer = 256 * 1024;
+enum { STILL_S = 3 };
 
 static struct {
     atomic_bool hit;
@@ -28,6 +29,7 @@ static struct {
     pthread_mutex_t lock; /* fn, and while it runs */
     void (*fn)(void *arg);
     void *arg;
+    const atomic_uint_fast64_t *_Atomic progress; /* NULL: whatever is left has its time */
 } interrupt = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 static int output_errno;
 static atomic_bool reader_gone;
@@ -123,6 +125,25 @@ static void call_interrupt(void)
     pthread_mutex_unlock(&interrupt.lock);
 }
 
+/* Until a signal comes, or nothing has moved for a while. */
+static void await_progress(const sigset_t *set)
+{
+    const atomic_uint_fast64_t *n = atomic_load(&interrupt.progress);
+    uint64_t seen = n ? atomic_load(n) : 0;
+    while (sigtimedwait(set, NULL, &(struct timespec){.tv_sec = STILL_S}) < 0) {
+        if (!n || errno != EAGAIN)
+            continue;
+        uint64_t now = atomic_load(n);
+        if (now == seen) {
+            tool_log_error("interrupted, and nothing has been heard for %d s: records that wait "
+                           "are not sent",
+                           STILL_S);
+            return;
+        }
+        seen = now;
+    }
+}
+
 static void *wait_for_signal(void *set)
 {
     int sig;
@@ -131,8 +152,13 @@ static void *wait_for_signal(void *set)
     if (write(interrupt.fd, &(uint64_t){1}, sizeof(uint64_t)) < 0)
         _exit(130);
     call_interrupt();
-    sigwait(set, &sig);
+    await_progress(set);
     _exit(130);
+}
+
+void tool_end_without_progress(const atomic_uint_fast64_t *n)
+{
+    atomic_store(&interrupt.progress, n);
 }
 
 void tool_on_interrupt(void (*fn)(void *arg), void *arg)

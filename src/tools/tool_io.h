@@ -6,6 +6,7 @@
 #ifndef TOOLS_TOOL_IO_H
 #define TOOLS_TOOL_IO_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,6 +29,10 @@ void tool_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretur
  * calls fn(arg) (NULL: nothing) at the first one; the second one ends the process at once with 130.
  * Clients' threads take no signals, so it may be called before or after they are made. */
 void tool_on_interrupt(void (*fn)(void *arg), void *arg);
+/* After tool_on_interrupt: once interrupted the process ends with 130, and a line says so, when *n
+ * (the outcomes that came) stands still for some seconds: what is left to do waits for somebody who
+ * is silent. */
+void tool_end_without_progress(const atomic_uint_fast64_t *n);
 /* After tool_on_interrupt: its fn is called, too, once the reader of standard output (a pipe, a
  * socket) has gone; tool_output_ok is false from then on. Files and terminals are no matter. */
 void tool_watch_output(void);

@@ -13,6 +13,7 @@
 
 #include <kafka/common.h>
 
+#include "tools/tool_io.h"
 #include "tools/tool_usage.h"
 
 /* What a tool of Kafka's says to --version: scripts look at the first word to learn what flags
@@ -218,7 +219,7 @@ static void help(const struct tool *tool)
     if (tool->about)
         printf("%s\n", tool->about);
     tool_usage_print(tool, stdout);
-    exit(0);
+    exit(tool_finish(0));
 }
 
 static void refuse(const struct tool *tool, int code, const char *word)
@@ -280,10 +281,10 @@ static void read_all(const struct tool *tool, int argc, char **argv, void *args)
             help(tool);
         } else if (code == CODE_ROWS) { /* for the build: manual.py */
             tool_usage_rows(tool, stdout);
-            exit(0);
+            exit(tool_finish(0));
         } else if (code == CODE_VERSION) {
             printf("%s (kafkad %s)\n", KAFKA_COMPATIBLE, kafka_version());
-            exit(0);
+            exit(tool_finish(0));
         } else if (code >= CODE_OPTION) {
             const struct tool_option *o = &tool->options[code - CODE_OPTION];
             on_option(tool, o, word, optarg, args);

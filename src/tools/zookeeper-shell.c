@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 {
     struct args a;
     if (argc > 1 && tell_of_itself(argv[1]))
-        return 0;
+        return fflush(stdout) == 0 ? 0 : 1;
     if (!read_args(argc, argv, &a)) {
         usage(stderr);
         return 1;

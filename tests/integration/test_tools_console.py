@@ -3,6 +3,7 @@ import os
 import pty
 import random
 import select
+import socket
 import signal
 import subprocess
 import time
@@ -308,6 +309,45 @@ class ConsoleTest(ToolTest):
                 p.kill()
             self.assertEqual((p.returncode, out), (0, b""))
             self.assertIn(b"Processed a total of 1 messages", err)
+
+    def test_interrupted_producers_do_not_wait_for_a_silent_broker(self):
+        """One that takes connections and never answers: what is left to send has no end to wait for."""
+        more = ["--max-block-ms", "100000000"]
+        for name, args in (("kafka-console-producer", more), ("kafka-console-producer", more + ["--sync"]),
+                           ("kafka-verifiable-producer", []), ("kafka-producer-perf-test", None)):
+            with socket.socket() as hole:
+                hole.bind(("127.0.0.1", 0))
+                hole.listen(20)
+                address = "127.0.0.1:%d" % hole.getsockname()[1]
+                if args is None:
+                    args = ["--num-records", "10", "--record-size", "10", "--throughput", "-1", "--producer-props",
+                            "bootstrap.servers=" + address, "max.block.ms=100000000"]
+                else:
+                    args = args + ["--bootstrap-server", address]
+                p = subprocess.Popen([harness.program(name), "--topic", "t"] + args, stdin=subprocess.PIPE,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                try:
+                    p.stdin.write(b"one\n")
+                    p.stdin.flush()
+                    connected = hole.accept()[0]
+                    p.send_signal(signal.SIGINT)
+                    _, err = p.communicate(timeout=60)
+                finally:
+                    p.kill()
+                    p.wait()
+                connected.close()
+                self.assertEqual(p.returncode, 130, name)
+                self.assertIn(b"interrupted, and nothing has been heard", err)
+
+    def test_help_and_version_that_nobody_can_read(self):
+        for name in sorted(os.listdir(harness.bin_dir())):
+            path = os.path.join(harness.bin_dir(), name)
+            if not os.path.isfile(path) or not os.access(path, os.X_OK) or name.startswith("lib"):
+                continue
+            for flag in ("--help", "--version") if name != "kafka-server-stop" else ("--help",):
+                with open("/dev/full", "wb") as full:
+                    p = subprocess.run([path, flag], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(p.returncode, 1, (name, flag, p.stderr))
 
     def test_an_interrupted_producer_leaves_half_a_line_out(self):
         t = self.topic()

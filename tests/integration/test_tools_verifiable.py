@@ -73,6 +73,25 @@ class VerifiableTest(ToolTest):
             self.assertEqual([e["name"] for e in rest[-2:]], ["shutdown_complete", "tool_data"])
             self.assertEqual(rest[-1]["sent"], rest[-1]["acked"])
 
+    def test_a_signal_finds_few_records_waiting(self):
+        """Without a throughput it does not take records by the hundred thousand, whose lines would come after the
+        signal."""
+        t = self.topic()
+        self.create(t)
+        p = subprocess.Popen([harness.program("kafka-verifiable-producer"), "--topic", t, "--bootstrap-server",
+                              self.broker.address], stdout=subprocess.PIPE)
+        try:
+            for _ in range(30000):
+                p.stdout.readline()
+            p.send_signal(signal.SIGINT)
+            rest = events(p.stdout.read().decode())
+            p.wait(60)
+        finally:
+            p.kill()
+            p.stdout.close()
+        self.assertEqual((p.returncode, rest[-1]["sent"]), (0, rest[-1]["acked"]))
+        self.assertLess(len(rest), 40000)  # 20000 waiting, what the pipe holds, and what came until the signal
+
     def test_producer_flags(self):
         r = run_tool("kafka-verifiable-producer")
         self.assertEqual((r.status, r.err), (0, ""))
