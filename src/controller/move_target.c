@@ -1,7 +1,5 @@
 /* move_target.c - may a partition be moved to these brokers? */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "controller/controller_private.h"
 
@@ -19,28 +17,6 @@ static const char *ids_text(struct arena *a, struct id_list l)
     if (l.n > SHOWN)
         snprintf(text + at, ROOM - at, ",...");
     return text;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Also true without memory. */
-static bool has_twice(struct arena *a, struct id_list l)
-{
-    size_t n = l.n > 0 ? (size_t)l.n : 0;
-    int32_t *sorted = arena_array(a, int32_t, n);
-    if (!sorted)
-        return true;
-    if (n)
-        memcpy(sorted, l.v, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_value);
-    for (size_t i = 1; i < n; i++)
-        if (sorted[i] == sorted[i - 1])
-            return true;
-    return false;
 }
 
 /* The replicas will be the target and those that were there before the move that is under way. */
@@ -63,7 +39,7 @@ const char *move_target_problem(const struct controller *c, const struct ctl_par
     for (int i = 0; i < target.n && !text; i++)
         if (target.v[i] < 0)
             text = arena_printf(a, "Invalid broker id in replica list: %s", ids_text(a, target));
-    if (!text && has_twice(a, target))
+    if (!text && id_list_has_twice(target, a))
         text = arena_printf(a, "Duplicate replica ids in partition reassignment replica list: %s",
                             ids_text(a, target));
     for (int i = 0; i < target.n && !text && live; i++) {

@@ -104,12 +104,6 @@ static void list_one(const struct ctl_partition *p, struct arena *a, listed_part
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* NULL asked: all partitions. */
 static void list_topic(const struct ctl_topic *t,
                        const struct list_partition_reassignments_request_topic *asked,
@@ -124,11 +118,11 @@ static void list_topic(const struct ctl_topic *t,
     int32_t *numbers = arena_array(a, int32_t, asked_n);
     if (numbers && asked_n) {
         memcpy(numbers, asked->partition_indexes.v, asked_n * sizeof(*numbers));
-        qsort(numbers, asked_n, sizeof(*numbers), by_number);
+        qsort(numbers, asked_n, sizeof(*numbers), id_compare);
     }
     for (int i = 0; numbers && out->partitions.v && i < t->partitions_n; i++) {
         bool wanted = !asked || bsearch(&t->partitions[i]->number, numbers, asked_n,
-                                        sizeof(*numbers), by_number);
+                                        sizeof(*numbers), id_compare);
         if (wanted && context_is_moving(t->partitions[i]))
             list_one(t->partitions[i], a, &out->partitions.v[out->partitions.n++]);
     }

@@ -83,27 +83,6 @@ static void check_request(struct topic_admin *admin, const struct metadata_snaps
         refuse(t, KERR_INVALID_TOPIC_EXCEPTION, "Topic name is invalid: %s.", problem);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Also true without memory. */
-static bool has_duplicate(const struct manual_assignment *m, struct arena *a)
-{
-    size_t n = (size_t)m->brokers_n;
-    int32_t *sorted = arena_array(a, int32_t, n);
-    if (!sorted)
-        return true;
-    memcpy(sorted, m->brokers, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_value);
-    for (size_t i = 1; i < n; i++)
-        if (sorted[i] == sorted[i - 1])
-            return true;
-    return false;
-}
-
 /* The list given must name each partition once from 0 on, with as many replicas each. */
 static void take_assignment(struct arena *a, struct creation *c)
 {
@@ -134,7 +113,7 @@ static void take_assignment(struct arena *a, struct creation *c)
                    "All partitions should have the same number of replicas");
         if (t->error)
             return;
-        if (has_duplicate(m, a))
+        if (id_list_has_twice((struct id_list){(int32_t *)m->brokers, m->brokers_n}, a))
             refuse(t, KERR_INVALID_REPLICA_ASSIGNMENT,
                    "Duplicate replica assignment found: partition %d", m->partition);
         p[m->partition].partition = m->partition;

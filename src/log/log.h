@@ -26,6 +26,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hmap.h"
 #include "log/log_config.h"
 #include "protocol/errors.h"
 #include "protocol/records_append.h"
@@ -37,6 +38,14 @@ struct topic_partition {
     struct str topic;
     int32_t partition;
 };
+static inline uint64_t topic_partition_hash(struct topic_partition tp)
+{
+    return hash_str(tp.topic) ^ hash_int((uint32_t)tp.partition);
+}
+static inline bool topic_partition_eq(struct topic_partition a, struct topic_partition b)
+{
+    return a.partition == b.partition && str_eq(a.topic, b.topic);
+}
 
 /* ---- facts, any thread, no lock ---- */
 struct topic_partition log_topic_partition(const struct log *log); /* borrowed from the log */

@@ -12,21 +12,15 @@
 
 /* ---- the map ---- */
 
-uint64_t log_tp_hash(struct topic_partition tp)
-{
-    return hash_str(tp.topic) * 31 + (uint64_t)(uint32_t)tp.partition;
-}
-
 static bool tp_equals(const struct hnode *node, const void *key)
 {
     const struct log *log = hmap_entry(node, struct log, node);
-    const struct topic_partition *tp = key;
-    return log->partition == tp->partition && str_eq(str_of(log->topic), tp->topic);
+    return topic_partition_eq(log_topic_partition(log), *(const struct topic_partition *)key);
 }
 
 struct log *log_map_find(const struct hmap *map, struct topic_partition tp)
 {
-    struct hnode *n = hmap_find(map, log_tp_hash(tp), tp_equals, &tp);
+    struct hnode *n = hmap_find(map, topic_partition_hash(tp), tp_equals, &tp);
     return n ? hmap_entry(n, struct log, node) : NULL;
 }
 
@@ -49,7 +43,8 @@ int log_manager_add(struct log_manager *m, struct log *log)
 {
     struct topic_partition tp = log_topic_partition(log);
     pthread_mutex_lock(&m->lock);
-    int err = find_locked(m, tp) ? -EEXIST : hmap_put(&m->logs, &log->node, log_tp_hash(tp));
+    int err =
+        find_locked(m, tp) ? -EEXIST : hmap_put(&m->logs, &log->node, topic_partition_hash(tp));
     if (!err)
         log_ref(log);
     pthread_mutex_unlock(&m->lock);

@@ -52,7 +52,7 @@ struct log_dir *log_manager_take_preferred(struct log_manager *m, struct topic_p
 {
     struct log_dir *d = NULL;
     pthread_mutex_lock(&m->lock);
-    struct hnode *n = hmap_find(&m->preferred, log_tp_hash(tp), preferred_equals, &tp);
+    struct hnode *n = hmap_find(&m->preferred, topic_partition_hash(tp), preferred_equals, &tp);
     if (n) {
         struct preferred *p = hmap_entry(n, struct preferred, node);
         d = p->dir;
@@ -73,7 +73,8 @@ void log_manager_prefer_dir(struct log_manager *m, struct topic_partition tp, st
     *p = (struct preferred){.dir = d, .tp = tp};
     p->tp.topic.p = memcpy(p + 1, tp.topic.p, len);
     pthread_mutex_lock(&m->lock);
-    if (m->preferred.n >= PREFERRED_MAX || hmap_put(&m->preferred, &p->node, log_tp_hash(tp)) != 0)
+    if (m->preferred.n >= PREFERRED_MAX ||
+        hmap_put(&m->preferred, &p->node, topic_partition_hash(tp)) != 0)
         free(p);
     pthread_mutex_unlock(&m->lock);
 }
@@ -118,8 +119,9 @@ int log_manager_add_future(struct log_manager *m, struct log *log)
 {
     struct topic_partition tp = log_topic_partition(log);
     pthread_mutex_lock(&m->lock);
-    int err = log_map_find(&m->futures, tp) ? -EEXIST
-                                            : hmap_put(&m->futures, &log->node, log_tp_hash(tp));
+    int err = log_map_find(&m->futures, tp)
+                  ? -EEXIST
+                  : hmap_put(&m->futures, &log->node, topic_partition_hash(tp));
     if (!err)
         log_ref(log);
     pthread_mutex_unlock(&m->lock);
@@ -206,7 +208,7 @@ static enum kerr swap(struct log_manager *m, struct log *current, struct log *fu
     hmap_remove(&m->futures, &future->node);
     int64_t delay_ms = m->defaults.file_delete_delay_ms;
     /* There was room for it a moment ago. */
-    err = hmap_put(&m->logs, &future->node, log_tp_hash(log_topic_partition(future)));
+    err = hmap_put(&m->logs, &future->node, topic_partition_hash(log_topic_partition(future)));
     pthread_mutex_unlock(&m->lock);
     if (log_delete(current, delay_ms) != 0)
         say_error("log",

@@ -50,7 +50,6 @@ struct log_manager {
     struct cleaner *cleaner; /* set before others use the manager, or NULL */
 };
 
-uint64_t log_tp_hash(struct topic_partition tp);
 /* NULL when it is not there. The manager's lock is held. */
 struct log *log_map_find(const struct hmap *map, struct topic_partition tp);
 struct managed_dir *log_manager_managed(struct log_manager *m, const struct log_dir *d);

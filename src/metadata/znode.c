@@ -227,3 +227,27 @@ int znode_feature_decode(struct bytes data, int32_t *version, int32_t *status)
     json_decref(o);
     return err;
 }
+
+/* ---- lists of ids ---- */
+
+int id_compare(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+bool id_list_has_twice(struct id_list l, struct arena *a)
+{
+    size_t n = l.n > 0 ? (size_t)l.n : 0;
+    int32_t *sorted = arena_array(a, int32_t, n);
+    if (!sorted)
+        return true;
+    if (n) {
+        memcpy(sorted, l.v, n * sizeof(*sorted));
+        qsort(sorted, n, sizeof(*sorted), id_compare);
+    }
+    for (size_t i = 1; i < n; i++)
+        if (sorted[i] == sorted[i - 1])
+            return true;
+    return false;
+}

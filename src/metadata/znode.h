@@ -30,6 +30,11 @@ static inline bool id_list_eq(struct id_list a, struct id_list b)
     return a.n == b.n && (a.n <= 0 || memcmp(a.v, b.v, (size_t)a.n * sizeof(*a.v)) == 0);
 }
 
+/* Order of int32_t ids, for qsort and bsearch. */
+int id_compare(const void *a, const void *b);
+/* Is one of them there more than once? Also true without memory. */
+bool id_list_has_twice(struct id_list l, struct arena *a);
+
 /* /brokers/ids/<id>, versions 1 to 5. `id` is the node's name. Endpoints are the advertised ones;
  * features are not kept (there are none in this mode). */
 struct bytes znode_broker_encode(const struct broker_info *b, int32_t jmx_port,

@@ -15,21 +15,15 @@ enum {
 
 /* ---- the map ---- */
 
-static uint64_t hash_of(struct topic_partition tp)
-{
-    return hash_str(tp.topic) ^ hash_int((uint32_t)tp.partition);
-}
-
 static bool is_part(const struct hnode *node, const void *key)
 {
     const struct followed *p = hmap_entry(node, struct followed, node);
-    const struct topic_partition *tp = key;
-    return p->tp.partition == tp->partition && str_eq(p->tp.topic, tp->topic);
+    return topic_partition_eq(p->tp, *(const struct topic_partition *)key);
 }
 
 static struct followed *find(struct fetcher *f, struct topic_partition tp)
 {
-    struct hnode *n = hmap_find(&f->map, hash_of(tp), is_part, &tp);
+    struct hnode *n = hmap_find(&f->map, topic_partition_hash(tp), is_part, &tp);
     return n ? hmap_entry(n, struct followed, node) : NULL;
 }
 
@@ -193,7 +187,7 @@ static struct followed *add(struct fetcher *f, struct partition *partition)
     if (!p)
         return NULL;
     p->tp = partition_tp(partition);
-    if (hmap_put(&f->map, &p->node, hash_of(p->tp))) {
+    if (hmap_put(&f->map, &p->node, topic_partition_hash(p->tp))) {
         free(p);
         return NULL;
     }

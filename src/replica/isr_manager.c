@@ -51,21 +51,15 @@ static struct topic_partition tp_of(const struct item *it)
     return partition_tp(it->partition);
 }
 
-static uint64_t hash_of(struct topic_partition tp)
-{
-    return hash_str(tp.topic) ^ hash_int((uint32_t)tp.partition);
-}
-
 static bool is_item(const struct hnode *node, const void *key)
 {
-    struct topic_partition tp = tp_of(hmap_entry(node, struct item, node));
-    const struct topic_partition *k = key;
-    return tp.partition == k->partition && str_eq(tp.topic, k->topic);
+    return topic_partition_eq(tp_of(hmap_entry(node, struct item, node)),
+                              *(const struct topic_partition *)key);
 }
 
 static struct item *find(struct isr_manager *m, struct topic_partition tp)
 {
-    struct hnode *n = hmap_find(&m->items, hash_of(tp), is_item, &tp);
+    struct hnode *n = hmap_find(&m->items, topic_partition_hash(tp), is_item, &tp);
     return n ? hmap_entry(n, struct item, node) : NULL;
 }
 
@@ -301,7 +295,7 @@ static void on_retry(struct timer *t)
 
 static void take_in(struct isr_manager *m, struct item *it)
 {
-    if (find(m, tp_of(it)) || hmap_put(&m->items, &it->node, hash_of(tp_of(it)))) {
+    if (find(m, tp_of(it)) || hmap_put(&m->items, &it->node, topic_partition_hash(tp_of(it)))) {
         refuse(it->partition, it->q);
         item_free(it);
         return;

@@ -233,9 +233,7 @@ static bool commit_locked(struct partition *p, const struct isr_answer *a)
     back_to_committed_locked(p);
     for (int32_t i = 0; i < p->remotes_n; i++) {
         struct remote_replica *r = &p->remotes[i];
-        r->in_isr = false;
-        for (int32_t k = 0; k < a->isr_n; k++)
-            r->in_isr |= a->isr[k] == r->id;
+        r->in_isr = is_among(a->isr, a->isr_n, r->id);
     }
     p->partition_epoch = a->partition_epoch;
     partition_advance_locked(p);
@@ -305,10 +303,8 @@ void partition_isr(struct partition *p, struct isr_view *v)
 
 bool partition_in_sync(struct partition *p, int32_t broker)
 {
-    bool in = false;
     pthread_rwlock_rdlock(&p->lock);
-    for (int32_t i = 0; i < p->isr_n; i++)
-        in |= p->isr[i] == broker;
+    bool in = is_among(p->isr, p->isr_n, broker);
     pthread_rwlock_unlock(&p->lock);
     return in;
 }

@@ -120,6 +120,14 @@ struct leadership {
     struct uuid topic_id; /* zero = none */
 };
 
+static inline bool is_among(const int32_t *ids, int32_t n, int32_t id)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 /* Returns owned (one reference), NULL without memory. */
 struct partition *partition_new(const struct partition_env *env, struct topic_partition tp);
 /* Wakes all waiters. No lock held. */

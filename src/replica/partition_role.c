@@ -8,14 +8,6 @@
 #include "base/clock.h"
 #include "replica/replica_manager_private.h"
 
-static bool contains(const int32_t *ids, int32_t n, int32_t id)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 struct remote_replica *partition_remote_locked(struct partition *p, int32_t id)
 {
     for (int32_t i = 0; i < p->remotes_n; i++)
@@ -57,10 +49,10 @@ static struct remote_replica *make_remotes(struct partition *p, const struct lea
     *n = 0;
     for (int32_t i = 0; i < l->replicas_n; i++) {
         int32_t id = l->replicas[i];
-        if (id == p->env->broker_id || contains(l->replicas, i, id))
+        if (id == p->env->broker_id || is_among(l->replicas, i, id))
             continue;
         if (out) {
-            bool in_isr = contains(l->isr, l->isr_n, id);
+            bool in_isr = is_among(l->isr, l->isr_n, id);
             struct remote_replica *old = knows ? partition_remote_locked(p, id) : NULL;
             out[*n] = remote_fresh(id, in_isr, old, leader_end, now);
             if (old && !new_epoch) {

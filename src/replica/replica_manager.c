@@ -50,24 +50,17 @@ void replica_manager_free(struct replica_manager *m)
 
 /* ---- the map ---- */
 
-static uint64_t hash_of(struct topic_partition tp)
-{
-    return hash_str(tp.topic) ^ hash_int((uint64_t)tp.partition);
-}
-
 static bool is_partition(const struct hnode *node, const void *key)
 {
-    const struct partition *p = hmap_entry(node, struct partition, node);
-    const struct topic_partition *tp = key;
-    return p->number == tp->partition && p->topic_len == tp->topic.len &&
-           memcmp(p->topic, tp->topic.p, (size_t)p->topic_len) == 0;
+    return topic_partition_eq(partition_tp(hmap_entry(node, struct partition, node)),
+                              *(const struct topic_partition *)key);
 }
 
 struct partition *replica_manager_lookup(struct replica_manager *m, struct topic_partition tp)
 {
     if (str_is_null(tp.topic))
         return NULL;
-    uint64_t hash = hash_of(tp);
+    uint64_t hash = topic_partition_hash(tp);
     pthread_rwlock_rdlock(&m->map_lock);
     struct hnode *n = hmap_find(&m->map, hash, is_partition, &tp);
     struct partition *p = n ? partition_ref(hmap_entry(n, struct partition, node)) : NULL;
@@ -85,7 +78,7 @@ struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
     if (!p)
         return NULL;
     pthread_rwlock_wrlock(&m->map_lock);
-    int r = hmap_put(&m->map, &p->node, hash_of(tp));
+    int r = hmap_put(&m->map, &p->node, topic_partition_hash(tp));
     pthread_rwlock_unlock(&m->map_lock);
     if (r) {
         partition_unref(p);
@@ -245,9 +238,7 @@ static void look_if_left_behind(struct replica_manager *m, struct str topic, str
     if (!p)
         return;
     int role = atomic_load(&p->role), epoch = atomic_load(&p->leader_epoch);
-    bool assigned = false;
-    for (int32_t i = 0; i < s->replicas.n; i++)
-        assigned |= s->replicas.v[i] == m->o.broker_id;
+    bool assigned = is_among(s->replicas.v, s->replicas.n, m->o.broker_id);
     struct uuid own = partition_topic_id(p);
     bool same = uuid_is_zero(id) || uuid_is_zero(own) || uuid_eq(id, own);
     bool left = role == PARTITION_LEADER     ? s->leader != m->o.broker_id

@@ -10,25 +10,8 @@
 
 typedef struct leader_and_isr_request_partition_state isr_state;
 
-static bool among(const int32_t *ids, int32_t n, int32_t id)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
-static bool is_alive(struct replica_manager *m, int32_t broker)
-{
-    const struct metadata_snapshot *s = metadata_acquire(m->o.metadata);
-    bool alive = metadata_broker(s, broker) != NULL;
-    metadata_release(s);
-    return alive;
-}
-
-/* A follower's records come from its leader from now on. */
-/* By the id of the request: a controller that sends none tells leaders of none either, whatever the
- * log here may know. */
+/* A follower's records come from its leader from now on. By the id of the request: a controller
+ * that sends none tells leaders of none either, whatever the log here may know. */
 static void fetch_from(struct replica_manager *m, struct partition *p, const struct leadership *l,
                        struct uuid id)
 {
@@ -149,7 +132,7 @@ static void follow_if_it_lives(void *arg, struct partition *p)
     const struct awaited_leader *w = &p->awaited;
     if (w->leader < 0)
         return;
-    if (!is_alive(m, w->leader)) {
+    if (!partition_broker_alive(p, w->leader)) {
         atomic_store(&m->some_await, true);
         return;
     }
@@ -197,7 +180,7 @@ static enum kerr take_role(struct replica_manager *m, struct partition *p,
         if (s->leader == m->o.broker_id) {
             replica_manager_unfollow(m, p);
             e = partition_make_leader(p, &l, log);
-        } else if (is_alive(m, s->leader)) {
+        } else if (partition_broker_alive(p, s->leader)) {
             e = partition_make_follower(p, &l, log);
             fetch_from(m, p, &l, id);
         } else if (s->leader >= 0) {
@@ -254,7 +237,7 @@ static enum kerr become_one(struct replica_manager *m, struct partition *p,
         return KERR_STALE_CONTROLLER_EPOCH;
     if (s->leader_epoch == own)
         return same_epoch(m, p, id);
-    if (!among(s->replicas.v, s->replicas.n, m->o.broker_id))
+    if (!is_among(s->replicas.v, s->replicas.n, m->o.broker_id))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     return take_role(m, p, it);
 }

@@ -38,12 +38,7 @@ struct describe_op {
 static bool same_log(const void *arg, int32_t a, int32_t b)
 {
     const struct topic_partition *v = arg;
-    return v[a].partition == v[b].partition && str_eq(v[a].topic, v[b].topic);
-}
-
-static uint64_t hash_of(struct topic_partition tp)
-{
-    return hash_int(hash_str(tp.topic) + (uint64_t)tp.partition);
+    return topic_partition_eq(v[a], v[b]);
 }
 
 /* All partitions asked for, to be found by hash. One more place is the one that is looked for. */
@@ -62,7 +57,8 @@ static bool gather_asked(struct describe_op *op)
         for (int32_t i = 0; i < from->partitions.n; i++) {
             struct topic_partition tp = {from->topic, from->partitions.v[i]};
             op->asked[op->asked_n] = tp;
-            index_set_put(&op->by_hash, hash_of(tp), op->asked_n++, same_log, op->asked);
+            index_set_put(&op->by_hash, topic_partition_hash(tp), op->asked_n++, same_log,
+                          op->asked);
         }
     }
     return true;
@@ -73,7 +69,8 @@ static bool wanted(struct describe_op *op, struct topic_partition tp)
     if (!op->asked)
         return true;
     op->asked[op->asked_n] = tp;
-    return index_set_find(&op->by_hash, hash_of(tp), op->asked_n, same_log, op->asked) >= 0;
+    return index_set_find(&op->by_hash, topic_partition_hash(tp), op->asked_n, same_log,
+                          op->asked) >= 0;
 }
 
 /* How far it is behind what is committed, or, as a copy, behind the log that it copies. */

@@ -369,9 +369,26 @@ static void requests_and_notices(void **state)
 
 #define arena_test(f) cmocka_unit_test_setup_teardown(f, arena_begin, arena_end)
 
-UNIT_MAIN(arena_test(brokers_of_all_versions), arena_test(broker_is_written_as_version_5),
-          arena_test(malformed_brokers_are_refused), arena_test(topics_of_all_versions),
-          arena_test(many_partitions_come_back_in_order), arena_test(malformed_topics_are_refused),
-          arena_test(partition_states), arena_test(controllers_and_epochs), arena_test(configs),
-          arena_test(config_changes), arena_test(cluster_ids_producer_ids_and_features),
-          arena_test(requests_and_notices))
+static void lists_of_ids(void **state)
+{
+    static int32_t v[] = {3, 1, INT32_MIN, 2, 3, INT32_MAX};
+    struct arena a;
+    arena_init(&a, 0);
+    assert_true(id_list_has_twice((struct id_list){v, 6}, &a));
+    assert_true(id_list_has_twice((struct id_list){v, 5}, &a));
+    assert_false(id_list_has_twice((struct id_list){v, 4}, &a));
+    assert_false(id_list_has_twice((struct id_list){NULL, 0}, &a));
+    assert_false(id_list_has_twice((struct id_list){NULL, -1}, &a));
+    assert_int_equal(v[0], 3); /* the list itself keeps its order */
+    qsort(v, 6, sizeof(v[0]), id_compare);
+    assert_int_equal(v[0], INT32_MIN);
+    assert_int_equal(v[5], INT32_MAX);
+    arena_free(&a);
+}
+
+UNIT_MAIN(unit_test(lists_of_ids), arena_test(brokers_of_all_versions),
+          arena_test(broker_is_written_as_version_5), arena_test(malformed_brokers_are_refused),
+          arena_test(topics_of_all_versions), arena_test(many_partitions_come_back_in_order),
+          arena_test(malformed_topics_are_refused), arena_test(partition_states),
+          arena_test(controllers_and_epochs), arena_test(configs), arena_test(config_changes),
+          arena_test(cluster_ids_producer_ids_and_features), arena_test(requests_and_notices))
