@@ -6,6 +6,8 @@
 
 #include "metadata/znode.h"
 
+#include <stdlib.h>
+
 #include "unit.h"
 
 static struct arena arena;
