@@ -98,8 +98,3 @@ int64_t rate_throttle_ms(struct rate *r, const struct rate_window *w, double lim
     double ms = (found - limit) / limit * (double)over_ms + 0.5;
     return ms < (double)INT32_MAX ? (int64_t)ms : INT32_MAX; /* a limit of 0, too */
 }
-
-int64_t rate_last_ms(const struct rate *r)
-{
-    return r->n ? r->v[r->current].last_ms : INT64_MIN;
-}

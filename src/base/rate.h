@@ -37,7 +37,5 @@ double rate_measure(struct rate *r, const struct rate_window *w, int64_t now_ms,
 /* How long nothing may be added until the rate is down to `limit` again, as of now; 0 when it is
  * not above it. */
 int64_t rate_throttle_ms(struct rate *r, const struct rate_window *w, double limit, int64_t now_ms);
-/* When the last value was recorded; INT64_MIN = never. */
-int64_t rate_last_ms(const struct rate *r);
 
 #endif

@@ -152,11 +152,6 @@ struct str group_id(const struct group *g)
     return g->id;
 }
 
-int32_t group_partition(const struct group *g)
-{
-    return g->partition;
-}
-
 enum group_state group_state(const struct group *g)
 {
     return g->state;

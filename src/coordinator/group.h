@@ -96,7 +96,6 @@ struct group *group_ref(struct group *g);
 void group_unref(struct group *g); /* NULL is fine */
 
 struct str group_id(const struct group *g);
-int32_t group_partition(const struct group *g);
 enum group_state group_state(const struct group *g);
 const char *group_state_name(enum group_state s);
 int32_t group_generation(const struct group *g);

@@ -332,12 +332,6 @@ void group_synced(struct group *g, struct member *m)
         executor_timer_stop(g->env->ex, &g->sync_timer);
 }
 
-void group_clear_pending_sync(struct group *g)
-{
-    list_each (l, &g->member_list)
-        group_synced(g, list_entry(l, struct member, link));
-}
-
 /* A connection that is gone is no sign of life: the member is waited for as if it had not asked.
  * Who had only that connection to learn its id from can never come back. */
 void group_call_abandon(struct group_call *c)

@@ -148,7 +148,6 @@ void group_park_sync(struct member *m, struct group_call *c);
 /* Takes the parked call off; NULL when there is none. */
 struct group_call *group_unpark_join(struct member *m);
 struct group_call *group_unpark_sync(struct member *m);
-void group_clear_pending_sync(struct group *g);
 void group_synced(struct group *g, struct member *m);
 
 struct pending_member *group_find_pending(const struct group *g, struct str id);

@@ -124,12 +124,9 @@ int64_t log_bytes_between(struct log *log, int64_t from, int64_t to);
 struct aborted_txn {
     int64_t producer_id, first_offset;
 };
-/* Aborted transactions a reader of [offset, slice end) must know. *out in the arena. */
-enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
-                           struct arena *a, struct aborted_txn **out, int *n);
-
-/* Both as one, for read_committed: the slice and the transactions are of the same segments,
- * whatever compaction replaces meanwhile. On failure there is no slice to let go. */
+/* For read_committed: also the aborted transactions that a reader of [offset, slice end) must know,
+ * in the arena; of the same segments as the slice, whatever compaction replaces meanwhile. On
+ * failure there is no slice to let go. */
 enum kerr log_read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
                              int64_t limit_offset, bool min_one, bool hard_limit, struct arena *a,
                              struct log_slice *slice, struct aborted_txn **aborted, int *n);

@@ -301,14 +301,6 @@ static enum kerr aborted_txns(struct log *log, int64_t offset, const struct log_
     return rc < 0 ? log_kerr(rc) : KERR_NONE;
 }
 
-enum kerr log_aborted_txns(struct log *log, int64_t offset, const struct log_slice *slice,
-                           struct arena *a, struct aborted_txn **out, int *n)
-{
-    enum excuse excuse;
-    enum kerr code = aborted_txns(log, offset, slice, a, false, out, n, &excuse);
-    return excuse == STALE ? KERR_KAFKA_STORAGE_ERROR : code;
-}
-
 static enum kerr read_committed(struct log *log, int64_t offset, uint32_t max_bytes,
                                 int64_t limit_offset, bool min_one, bool hard_limit, bool now,
                                 struct arena *a, struct log_slice *slice,

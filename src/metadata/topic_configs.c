@@ -313,10 +313,3 @@ int topic_configs_refresh(struct topic_configs *t, struct str topic)
     arena_free(&a);
     return err;
 }
-
-void topic_configs_forget(struct topic_configs *t, struct str topic)
-{
-    pthread_mutex_lock(&t->lock);
-    replace(t, topic, NULL);
-    pthread_mutex_unlock(&t->lock);
-}

@@ -45,6 +45,5 @@ struct str topic_overrides_value(const struct topic_overrides *o, struct str nam
 /* Reads the topic's overrides from the store now. 0 or -errno (then they are as before). @blocks,
  * not on ex @thread any */
 int topic_configs_refresh(struct topic_configs *t, struct str topic);
-void topic_configs_forget(struct topic_configs *t, struct str topic); /* @thread any */
 
 #endif

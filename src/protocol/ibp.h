@@ -26,10 +26,6 @@ static inline int ibp_stop_replica_version(int ibp)
 {
     return ibp >= IBP(3, 4, 0) ? 4 : ibp >= IBP(2, 6, 0) ? 3 : ibp >= IBP(2, 4, 1) ? 2 : 1;
 }
-static inline int ibp_controlled_shutdown_version(int ibp)
-{
-    return ibp >= IBP(2, 4, 1) ? 3 : 2;
-}
 /* With ids for every partition; without them it is at most IBP_FETCH_BY_NAME. */
 enum { IBP_FETCH_BY_NAME = 12 };
 static inline int ibp_fetch_version(int ibp)

@@ -25,11 +25,6 @@ static const struct {
     [CONFIG_SHORT] = {"short", INT16_MIN, INT16_MAX},
 };
 
-const char *config_type_name(enum config_type type)
-{
-    return types[type].name;
-}
-
 static struct str trim(const char *p, const char *end)
 {
     while (p < end && isspace((unsigned char)*p))

@@ -24,8 +24,6 @@ char *config_value_parse(const char *name, enum config_type type, const struct c
 /* "a whole number (int) from 1 to 17": what a value may be, for messages and docs. */
 void config_valid_describe(enum config_type type, const struct config_valid *valid,
                            struct buf *out);
-/* "int", "boolean": Kafka's names of the types. Static. */
-const char *config_type_name(enum config_type type);
 /* Walks a comma-separated list: the next element without blanks around it; false at the end. Empty
  * text has no elements. `at` starts at the text. */
 bool config_list_next(const char **at, struct str *element);

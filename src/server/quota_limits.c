@@ -18,11 +18,6 @@ static const struct kind_row {
     [QUOTA_MUTATION] = {"controller_mutation_rate", false},
 };
 
-const char *quota_kind_key(enum quota_kind kind)
-{
-    return kinds[kind].key;
-}
-
 static const struct kind_row *kind_of(struct str key)
 {
     for (int i = 0; i < QUOTA_KINDS; i++)

@@ -29,8 +29,6 @@ enum quota_level {
     QUOTA_LEVELS
 };
 
-/* The key of a kind in /config ("producer_byte_rate"). Static. */
-const char *quota_kind_key(enum quota_kind kind);
 /* NULL: there is no such key of users and clients. Else is its value a whole number? */
 const bool *quota_key_whole(struct str key);
 

@@ -89,11 +89,10 @@ static void ask(struct log *log)
         struct log_slice s;
         struct aborted_txn *aborted;
         int64_t at = start + (end - start) / 16 * i;
-        enum kerr code = log_read(log, at, 500, end, i & 1, i & 2, &s);
+        enum kerr code = log_read_committed(log, at, 500, end, i & 1, i & 2, &a, &s, &aborted, &k);
         must(code == KERR_NONE || code == KERR_KAFKA_STORAGE_ERROR);
         if (!code)
-            (void)log_aborted_txns(log, at, &s, &a, &aborted, &k);
-        file_unref(s.file);
+            file_unref(s.file);
     }
     (void)log_lookup(log, 0, end, &l);
     (void)log_lookup(log, INT64_C(1700000000000), end, &l);

@@ -490,10 +490,6 @@ static void overrides_are_read_at_start_and_on_notices(void **state)
     del(sim->s, "/config/topics/a", -1);
     assert_int_equal(topic_configs_refresh(t, STR_LIT("a")), 0);
     assert_null(topic_configs_get(t, STR_LIT("a")));
-    topic_configs_forget(t, STR_LIT("new"));
-    assert_null(topic_configs_get(t, STR_LIT("new")));
-    assert_int_equal(topic_configs_refresh(t, STR_LIT("new")), 0);
-    assert_true(overrides(t, "new", "k", "3"));
     topic_configs_close(t);
 }
 
