@@ -40,6 +40,7 @@ struct broker {
     struct scram_users *scram_users;
     struct broker_security *security;
     struct control_queue *config_queue; /* what reads and writes settings in the store */
+    struct entity_rereads *rereads;     /* of it, after notices */
     struct store *store;
     struct topic_configs *topic_configs;
     atomic_bool deaf; /* notices of settings are passed over: the end is near */

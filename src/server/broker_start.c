@@ -124,7 +124,7 @@ static int start_threads(struct broker *b, char *err, size_t err_n)
     if (!rc)
         rc = start_pool(b, "upkeep", "background.threads", &b->background_workers, err, err_n);
     if (!rc)
-        rc = control_queue_new(b->workers, &b->config_queue);
+        rc = entity_configs_make(b);
     return rc && !*err ? fail(err, err_n, rc, "cannot start threads") : rc;
 }
 

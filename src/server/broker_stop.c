@@ -14,6 +14,7 @@
 #include "server/client_quotas.h"
 #include "server/control_queue.h"
 #include "server/dynamic_config.h"
+#include "server/entity_rereads.h"
 #include "server/fetch_session.h"
 #include "server/finalized_features.h"
 #include "server/scram_users.h"
@@ -83,6 +84,7 @@ static void stop_controller(struct broker *b)
 static void stop_listening(struct broker *b)
 {
     atomic_store(&b->deaf, true);
+    entity_rereads_end(b->rereads); /* none comes to the queue of settings any more */
 }
 
 /* They use the store's watches, which belong to their executor. */
@@ -139,6 +141,7 @@ static void close_data(struct broker *b)
 static void free_parts(struct broker *b)
 {
     turns_free(b->warming);
+    entity_rereads_free(b->rereads);
     finalized_features_free(b->features);
     isr_store_free(b->isr_store);
     upkeep_free(b->upkeep);

@@ -10,6 +10,7 @@
 #include "metadata/paths.h"
 #include "server/broker_private.h"
 #include "server/entity_apply.h"
+#include "server/entity_rereads.h"
 #include "server/quota_entity.h"
 
 char *entity_own_path(const struct broker *b, struct arena *a)
@@ -162,40 +163,25 @@ int entity_configs_load_clients(struct broker *b)
     return rc;
 }
 
-struct reread {
-    struct control_op op;
-    struct broker *b;
-    int32_t len;
-    char path[];
-};
-
-static void reread_work(struct control_op *op)
+/* For another try, if the store said nothing of them. */
+static int reread(void *arg, struct str path)
 {
-    struct reread *r = container_of(op, struct reread, op);
-    read_and_apply(r->b, (struct str){r->path, r->len});
+    int rc = read_and_apply(arg, path);
+    return rc == -ESTALE || rc == -ETIMEDOUT || rc == -ENOMEM ? rc : 0;
 }
 
-static void reread_done(struct control_op *op)
+int entity_configs_make(struct broker *b)
 {
-    struct reread *r = container_of(op, struct reread, op);
-    free(r);
+    int rc = control_queue_new(b->workers, &b->config_queue);
+    if (!rc)
+        b->rereads = entity_rereads_new(uv_executor_ex(b->background), b->config_queue, reread, b);
+    return rc ? rc : b->rereads ? 0 : -ENOMEM;
 }
 
 void entity_configs_changed(struct broker *b, struct str path)
 {
-    if (!entity_concerns(b, path))
-        return;
-    struct reread *r = malloc(sizeof(*r) + (size_t)path.len);
-    if (!r) {
+    if (entity_concerns(b, path) && entity_rereads_add(b->rereads, path) != 0)
         say_error("EntityConfigs", "no memory to read the settings of %.*s again", STR_ARG(path));
-        return;
-    }
-    *r = (struct reread){
-        .op = {.work = reread_work, .done = reread_done, .done_on = uv_executor_ex(b->background)},
-        .b = b,
-        .len = path.len};
-    memcpy(r->path, path.p, (size_t)path.len);
-    control_queue_submit(b->config_queue, &r->op);
 }
 
 /* ---- writing ---- */

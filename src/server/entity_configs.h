@@ -21,11 +21,14 @@
 /* This broker's entity. In the arena; NULL without memory. */
 char *entity_own_path(const struct broker *b, struct arena *a);
 
+/* The queue; with the workers, before anything below. 0 or -ENOMEM. */
+int entity_configs_make(struct broker *b);
 /* At the start: the settings of brokers, before anything is made of them; the others, when the
  * network is there. 0 or -errno. @blocks */
 int entity_configs_load_brokers(struct broker *b);
 int entity_configs_load_clients(struct broker *b);
-/* A notice named the entity: its settings are read again, soon. @thread any */
+/* A notice named the entity: its settings are read again, soon, and until the store has answered.
+ * @thread any */
 void entity_configs_changed(struct broker *b, struct str path);
 
 /* Work that reads and writes settings, in its turn. @thread any */
