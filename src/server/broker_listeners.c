@@ -331,6 +331,13 @@ int broker_listeners_apply(struct broker *b, const struct config *now)
     return rc;
 }
 
+void broker_stores_look(struct broker *b, const struct config *now)
+{
+    char err[1024];
+    if (broker_security_apply(b->security, now, err, sizeof(err)) != 0)
+        say_error(component, "%s", err);
+}
+
 int broker_limit_ip(struct broker *b, const struct in6_addr *ip, double rate)
 {
     pthread_mutex_lock(&b->listeners_lock);

@@ -128,6 +128,9 @@ void broker_accept(struct broker *b);
 /* Other settings are in force: listeners come and go, limits change, the registration follows. 0 or
  * -errno, after as much as could be done. @blocks */
 int broker_listeners_apply(struct broker *b, const struct config *now);
+/* Settings were told once more that are as they were: key stores may have changed under their
+ * names. @blocks */
+void broker_stores_look(struct broker *b, const struct config *now);
 int broker_limit_ip(struct broker *b, const struct in6_addr *ip, double rate);
 /* Advertised endpoints, which borrow from `c`; room for c->listeners_n. Returns how many. */
 int broker_endpoints(struct broker *b, const struct config *c, struct endpoint *out);

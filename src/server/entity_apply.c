@@ -80,6 +80,8 @@ static int apply_broker(struct broker *b, enum config_layer layer, struct config
                  layer == LAYER_CLUSTER ? "all brokers" : "this broker");
         rc = put_to_use(b, old, now);
         config_unref(now);
+    } else {
+        broker_stores_look(b, old);
     }
     config_unref(old);
     return rc;

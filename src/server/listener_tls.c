@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/hmap.h"
+#include "base/logline.h"
 
 struct lookup {
     const struct config *c;
@@ -68,6 +69,8 @@ int listener_tls_load(struct listener_tls *t, const struct config *c, const char
         rc = tls_load(t->server, &s, line, sizeof(line));
     if (!rc)
         rc = tls_load(t->client, &s, line, sizeof(line));
+    if (!rc && t->loaded)
+        say_info("SocketServer", "listener %s: new connections use the changed TLS settings", listener);
     if (!rc)
         t->loaded = print;
     return told(rc, listener, line, err, err_n);
