@@ -334,8 +334,10 @@ int broker_listeners_apply(struct broker *b, const struct config *now)
 void broker_stores_look(struct broker *b, const struct config *now)
 {
     char err[1024];
-    if (broker_security_apply(b->security, now, err, sizeof(err)) != 0)
+    pthread_mutex_lock(&b->listeners_lock);
+    if (b->listening && broker_security_apply(b->security, now, err, sizeof(err)) != 0)
         say_error(component, "%s", err);
+    pthread_mutex_unlock(&b->listeners_lock);
 }
 
 int broker_limit_ip(struct broker *b, const struct in6_addr *ip, double rate)

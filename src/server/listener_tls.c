@@ -70,7 +70,8 @@ int listener_tls_load(struct listener_tls *t, const struct config *c, const char
     if (!rc)
         rc = tls_load(t->client, &s, line, sizeof(line));
     if (!rc && t->loaded)
-        say_info("SocketServer", "listener %s: new connections use the changed TLS settings", listener);
+        say_info("SocketServer", "listener %s: new connections use the changed TLS settings",
+                 listener);
     if (!rc)
         t->loaded = print;
     return told(rc, listener, line, err, err_n);
