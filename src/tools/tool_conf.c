@@ -1,6 +1,8 @@
 /* tool_conf.c - see tool_conf.h. */
 #include "tools/tool_conf.h"
 
+#include "base/props.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,21 @@ size_t tool_pair(const char *pair, const char **value)
     size_t n = strcspn(pair, "=");
     *value = pair + n + (pair[n] == '=');
     return n;
+}
+
+void tool_props(struct props *props, const char *file, const struct tool_texts *pairs)
+{
+    int line = 0, rc = file ? props_load(props, file, &line) : 0;
+    if (rc < 0)
+        tool_die("%s: %s", file, strerror(-rc));
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *value;
+        size_t n = tool_pair(pairs->v[i], &value);
+        char *key = strndup(pairs->v[i], n);
+        if (n == 0 || !key || props_set(props, key, value) < 0)
+            tool_die("%s is not a property: give name=value", pairs->v[i]);
+        free(key);
+    }
 }
 
 void tool_conf_pairs(kafka_conf_t *conf, const struct tool_texts *pairs)

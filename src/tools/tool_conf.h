@@ -23,6 +23,10 @@ void tool_conf_pairs(kafka_conf_t *conf, const struct tool_texts *pairs);
 void tool_conf_servers(const struct tool *tool, kafka_conf_t *conf, const char *bootstrap_server,
                        const char *broker_list);
 
+/* Into props: the file's (NULL: none), then the pairs "name=value". */
+struct props;
+void tool_props(struct props *props, const char *file, const struct tool_texts *pairs);
+
 /* Splits "key=value": *value points behind the `=`, or at the end when there is none. The key's
  * length, 0 when there is no key. */
 size_t tool_pair(const char *pair, const char **value);

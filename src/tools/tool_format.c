@@ -140,21 +140,6 @@ static bool get_bool(const struct format *f, const char *key, const char *fallba
     return strcasecmp(get(f, key, fallback), "true") == 0;
 }
 
-static void read_props(struct format *f, const char *file, const struct tool_texts *pairs)
-{
-    int line = 0, rc = file ? props_load(f->props, file, &line) : 0;
-    if (rc < 0)
-        tool_die("%s: %s", file, strerror(-rc));
-    for (size_t i = 0; i < pairs->n; i++) {
-        const char *value;
-        size_t n = tool_pair(pairs->v[i], &value);
-        char *key = strndup(pairs->v[i], n);
-        if (n == 0 || !key || props_set(f->props, key, value) < 0)
-            tool_die("%s is not a property: give name=value", pairs->v[i]);
-        free(key);
-    }
-}
-
 static void choose(struct format *f, const char *name)
 {
     static const char *const known[] = {"DefaultMessageFormatter", "LoggingMessageFormatter",
@@ -178,7 +163,7 @@ struct format *format_new(const char *name, const char *file, const struct tool_
         tool_die("out of memory");
     arena_init(&f->arena, 0);
     choose(f, name);
-    read_props(f, file, pairs);
+    tool_props(f->props, file, pairs);
     f->timestamp = get_bool(f, "print.timestamp", "false");
     f->partition = get_bool(f, "print.partition", "false");
     f->offset = get_bool(f, "print.offset", "false");

@@ -61,27 +61,12 @@ static void check_separators(const struct line_reader *r, const char *between)
     }
 }
 
-static void read_props(struct line_reader *r, const char *file, const struct tool_texts *pairs)
-{
-    int line = 0, rc = file ? props_load(r->props, file, &line) : 0;
-    if (rc < 0)
-        tool_die("%s: %s", file, strerror(-rc));
-    for (size_t i = 0; i < pairs->n; i++) {
-        const char *value;
-        size_t n = tool_pair(pairs->v[i], &value);
-        char *key = strndup(pairs->v[i], n);
-        if (n == 0 || !key || props_set(r->props, key, value) < 0)
-            tool_die("%s is not a property: give name=value", pairs->v[i]);
-        free(key);
-    }
-}
-
 struct line_reader *line_reader_new(const char *file, const struct tool_texts *pairs)
 {
     struct line_reader *r = calloc(1, sizeof *r);
     if (!r || !(r->props = props_new()))
         tool_die("out of memory");
-    read_props(r, file, pairs);
+    tool_props(r->props, file, pairs);
     r->parse_key = get_bool(r, "parse.key");
     r->parse_headers = get_bool(r, "parse.headers");
     r->ignore_error = get_bool(r, "ignore.error");

@@ -1,6 +1,7 @@
 /* Settings of the clients: what is legal, defaults, files, addresses. */
 #include "unit.h"
 
+#include <glob.h>
 #include <kafka/admin.h>
 #include <kafka/consumer.h>
 #include <kafka/producer.h>
@@ -324,6 +325,78 @@ static void the_page_of_settings_is_as_the_table(void **state)
     free(expected);
 }
 
+/* ---- each setting has a test, or a reason ---- */
+
+/* All tests that may set one, but for this file, in one text. */
+static char *read_tests(void)
+{
+    static const char *const where[] = {"/tests/unit/client/*.c", "/tests/unit/net/*.c",
+                                        "/tests/integration/*.py", "/tests/clients/*.py"};
+    char *all, *text = NULL;
+    size_t all_n, n = 0;
+    FILE *out = open_memstream(&all, &all_n);
+    for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+        char pattern[512];
+        glob_t found;
+        snprintf(pattern, sizeof pattern, "%s%s", PROJECT_DIR, where[i]);
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        for (size_t k = 0; k < found.gl_pathc; k++) {
+            FILE *f = strstr(found.gl_pathv[k], "test_client_conf.c")
+                          ? NULL
+                          : fopen(found.gl_pathv[k], "r");
+            if (f && getdelim(&text, &n, 0, f) > 0)
+                fputs(text, out);
+            if (f)
+                fclose(f);
+        }
+        globfree(&found);
+    }
+    free(text);
+    fclose(out);
+    return all;
+}
+
+static bool in_a_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '.';
+}
+
+static bool names(const char *text, const char *key)
+{
+    for (const char *at = text; (at = strstr(at, key)); at++)
+        if (!in_a_name(at[-1]) && !in_a_name(at[strlen(key)]))
+            return true;
+    return false;
+}
+
+/* Settings that do nothing say why; what has an effect is set by some test. Those left out are read
+ * by the same code as one that has a test, or wait for theirs. */
+static void every_setting_has_a_test_or_a_reason(void **state)
+{
+    static const char *const without[] = {"sasl.oauthbearer.token.endpoint.url",
+                                          "ssl.keystore.certificate.chain", "ssl.keystore.password",
+                                          "ssl.truststore.password", "ssl.truststore.type"};
+    enum { WITHOUT = sizeof without / sizeof *without };
+    static const char *const working[] = {"EFFECT", "TLS", "SASL"};
+    char *tests = read_tests();
+    int tested = 0, reasoned = 0;
+    for (int i = 0; i < ROWS; i++) {
+        bool works = false, excused = false;
+        for (int k = 0; k < 3; k++)
+            works |= strcmp(rows[i].use, working[k]) == 0;
+        for (int k = 0; k < WITHOUT; k++)
+            excused |= strcmp(rows[i].name, without[k]) == 0;
+        if (works && !excused && !names(tests, rows[i].name))
+            fail_msg("no test sets %s", rows[i].name);
+        if (!works && strlen(rows[i].text) < 4)
+            fail_msg("%s does nothing, and no reason is given", rows[i].name);
+        tested += works && !excused;
+        reasoned += !works;
+    }
+    assert_true(tested + reasoned + WITHOUT >= 122); /* as many as Apache Kafka's clients have */
+    free(tests);
+}
+
 static void errors_have_names_and_texts(void **state)
 {
     for (int err = -216; err < 120; err++) {
@@ -340,4 +413,4 @@ UNIT_MAIN(unit_test(values_are_checked_when_set), unit_test(defaults_depend_on_t
           unit_test(clients_refuse_what_does_not_fit_together),
           unit_test(a_client_needs_one_server_with_an_address),
           unit_test(controllers_are_not_asked), unit_test(the_page_of_settings_is_as_the_table),
-          unit_test(errors_have_names_and_texts))
+          unit_test(every_setting_has_a_test_or_a_reason), unit_test(errors_have_names_and_texts))
