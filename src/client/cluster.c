@@ -481,6 +481,13 @@ static void watch_idle(void *arg)
 
 /* ---- life ---- */
 
+/* A broker may be about to come back under another address: a client that has nothing to ask until
+ * all of them have done so would know none. */
+static void on_lost(void *arg)
+{
+    cluster_refresh(arg);
+}
+
 static void read_settings(struct cluster *c)
 {
     c->request_timeout_ms = client_conf_int(c->conf, c->scope, "request.timeout.ms");
@@ -507,6 +514,8 @@ static void read_settings(struct cluster *c)
         .send_buffer = (int)client_conf_int(c->conf, c->scope, "send.buffer.bytes"),
         .security = c->security.peer,
         .quiet = true,
+        .lost = on_lost,
+        .lost_arg = c,
     };
     /* Kafka's default is a limit that costs a large fetch half of its speed: it is what we begin
      * with at least, and the system may go beyond. A size that was set is kept to. */

@@ -46,6 +46,10 @@ struct peer_options {
     uint32_t max_response;           /* a longer answer closes the connection; 0 = 1 GiB */
     struct peer_security security;
     bool quiet; /* what peer_failure tells is no line of the log's */
+    /* The connection has ended while no request waited, so that no callback tells of it. May be
+     * NULL. Must not free the peer. */
+    void (*lost)(void *arg);
+    void *lost_arg;
 };
 
 /* status: 0, or -errno: -ECONNREFUSED..., -EHOSTUNREACH (also: the name is unknown), -ETIMEDOUT,

@@ -97,8 +97,13 @@ void peer_say_failed(struct peer *p, const char *what, const char *why)
 void peer_break(struct peer *p, struct peer_request *first, int status)
 {
     bool was_ready = p->state == PEER_READY;
+    bool unseen = was_ready && list_empty(&p->sent) && list_empty(&p->leaving) &&
+                  list_empty(&p->waiting) && p->options.lost;
     peer_disconnect(p);
-    peer_fail_all(p, first, status, was_ready && first ? -ECONNRESET : status);
+    if (unseen)
+        p->options.lost(p->options.lost_arg);
+    else
+        peer_fail_all(p, first, status, was_ready && first ? -ECONNRESET : status);
 }
 
 /* What is still in the socket must not arrive: a request that was given up may be followed by newer

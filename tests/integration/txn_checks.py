@@ -61,6 +61,15 @@ class Producer:
         return self
 
 
+def compile_example(folder):
+    """docs/examples/exactly_once.c against the library of the build; the program's path."""
+    path = os.path.join(folder, "exactly_once")
+    subprocess.run(["cc", "-I" + os.path.join(harness.ROOT, "include"), "-o", path,
+                    os.path.join(harness.ROOT, "docs", "examples", "exactly_once.c"), "-L" + os.path.join(BUILD, "lib"),
+                    "-Wl,-rpath," + os.path.join(BUILD, "lib"), "-lkafkad-client"], check=True, timeout=60)
+    return path
+
+
 class TransactionChecks:
     def name(self):
         return "t" + uuid.uuid4().hex[:10]
@@ -198,21 +207,14 @@ class TransactionChecks:
 
     # ---- the example and the tools ----
 
-    def compile_example(self):
-        folder = tempfile.mkdtemp(prefix="kafkad-test-")
-        self.addCleanup(shutil.rmtree, folder, True)
-        path = os.path.join(folder, "exactly_once")
-        subprocess.run(["cc", "-I" + os.path.join(harness.ROOT, "include"), "-o", path,
-                        os.path.join(harness.ROOT, "docs", "examples", "exactly_once.c"), "-L" + os.path.join(BUILD, "lib"),
-                        "-Wl,-rpath," + os.path.join(BUILD, "lib"), "-lkafkad-client"], check=True, timeout=60)
-        return path
-
     def test_exactly_once_over_crashes(self):
         """Killed again and again, and started again: each record of the one topic is in the other once, in order."""
         with open(os.path.join(BUILD, "CMakeCache.txt")) as f:
             if re.search("(ASAN|TSAN):BOOL=ON", f.read()):
                 self.skipTest("sanitizers cannot be linked to from outside")
-        program, source, target, n = self.compile_example(), self.create(3), self.create(3), 6000
+        folder = tempfile.mkdtemp(prefix="kafkad-test-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        program, source, target, n = compile_example(folder), self.create(3), self.create(3), 6000
         self.tool("kafka-console-producer", "--topic", source, "--property", "parse.key=true",
                   input="".join("k%d\tk%d-%d\n" % (i % 7, i % 7, i // 7) for i in range(n)))
         command = [program, self.bootstrap, self.name(), source, target]

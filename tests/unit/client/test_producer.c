@@ -379,6 +379,24 @@ static void unused_topics_are_forgotten_and_found_again(void **state)
     mock_stop(m);
 }
 
+/* Brokers that come back under other addresses, one after the other, must not find a client that
+ * had nothing to ask them meanwhile. */
+static void the_end_of_an_idle_connection_asks_for_metadata(void **state)
+{
+    struct mock *m = mock_start(2);
+    mock_topic(m, "t", 2);
+    kafka_producer_t *p = test_producer(m, NULL);
+    for (int i = 0; i < 2; i++) {
+        kafka_record_t r = {.topic = "t", .partition = i, .value = "v", .value_len = 1};
+        assert_int_equal(kafka_producer_send_sync(p, &r, NULL), KAFKA_OK);
+    }
+    int asked = mock_seen(m, API_METADATA);
+    mock_drop_node(m, 1);
+    mock_await(m, API_METADATA, asked + 1);
+    kafka_producer_close(p, -1);
+    mock_stop(m);
+}
+
 static void idle_connections_are_closed_and_made_again(void **state)
 {
     struct mock *m = mock_start(1);
@@ -407,4 +425,5 @@ UNIT_MAIN(unit_test(sends_in_order_and_tells_offsets), unit_test(lingers_until_f
           unit_test(closing_without_time_fails_what_waits), unit_test(closes_without_a_broker),
           unit_test(callbacks_may_send_but_not_wait),
           unit_test(unused_topics_are_forgotten_and_found_again),
+          unit_test(the_end_of_an_idle_connection_asks_for_metadata),
           unit_test(idle_connections_are_closed_and_made_again))
