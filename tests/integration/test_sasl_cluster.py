@@ -223,5 +223,44 @@ class Clients(unittest.TestCase):
                     b.wait_line("the token is refused: .*" + why)
 
 
+class OverTls(unittest.TestCase):
+    def test_brokers_and_tools(self):
+        """SASL_SSL: TLS first, then the login; between two brokers, and for the tools."""
+        with tempfile.TemporaryDirectory() as folder, zookeeper.ZooKeeper(tick_ms=250) as zk:
+            pem = os.path.join(folder, "broker.pem")
+            with open(pem, "wb") as f:
+                made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                                       "/CN=b", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "-"],
+                                      check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                f.write(made.stdout)
+            make_user(zk.connect, "admin", "adminpw", "SCRAM-SHA-512")
+            ssl = {"ssl.keystore.type": "PEM", "ssl.keystore.location": pem, "ssl.truststore.type": "PEM",
+                   "ssl.truststore.location": pem}
+            overrides = dict(ssl, **{
+                "listeners": "SASL_SSL://127.0.0.1:0", "security.inter.broker.protocol": "SASL_SSL",
+                "sasl.enabled.mechanisms": "SCRAM-SHA-512", "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+                "sasl.jaas.config": saslwire.login_of(saslwire.SCRAM_MODULE, "admin", "adminpw"),
+                "connections.max.reauth.ms": "1500", "offsets.topic.replication.factor": "2"})
+            a, b = zk.broker(1, overrides), zk.broker(2, overrides)
+            at = "127.0.0.1:%d" % b.ports["SASL_SSL"]
+            p = Properties("SCRAM-SHA-512", "admin", "adminpw", ssl_truststore_type="PEM", ssl_truststore_location=pem)
+            with open(p.name) as f:
+                text = f.read()
+            with open(p.name, "w") as f:
+                f.write(text.replace("SASL_PLAINTEXT", "SASL_SSL"))
+            tool("kafka-topics", "--bootstrap-server", at, "--command-config", p.name, "--create", "--topic", "t",
+                 "--replication-factor", "2", "--partitions", "2")
+            n = 12000  # three sessions' time
+            out = tool("kafka-producer-perf-test", "--topic", "t", "--num-records", str(n), "--record-size", "100",
+                       "--throughput", "3000", "--producer.config", p.name, "--producer-props",
+                       "bootstrap.servers=" + at, "retries=0", "acks=all", deadline=100)
+            self.assertIn("%d records sent" % n, out)
+            out = tool("kafka-console-consumer", "--bootstrap-server", at, "--consumer.config", p.name, "--topic", "t",
+                       "--from-beginning", "--max-messages", str(n), deadline=60)
+            self.assertEqual(len(out.splitlines()), n)
+            for x in (a, b):
+                self.assertFalse([line for line in x.lines if "session has ended" in line or "failed" in line])
+
+
 if __name__ == "__main__":
     harness.main()

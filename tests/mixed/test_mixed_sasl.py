@@ -1,0 +1,128 @@
+"""SASL between Apache Kafka's brokers and kafkad's in one cluster, and Apache's clients and tools against both: users that
+either kind makes, SCRAM and PLAIN between brokers, sessions of two seconds."""
+import os
+import tempfile
+import unittest
+
+import apache
+import harness
+import kwire
+import saslwire
+import zookeeper
+from cluster import History
+
+SCRAM = {m: saslwire.login_of(saslwire.SCRAM_MODULE, "admin", "adminpw") for m in ("scram-sha-256", "scram-sha-512")}
+PLAIN = saslwire.users(admin="adminpw", alice="alicepw")
+
+
+def each(mechanism, reauth_ms):
+    """Settings of a slot: a SASL listener for brokers and clients, one without for the test itself."""
+    prefix = "listener.name.sasl_plaintext."
+
+    def of(i):
+        ports = zookeeper.free_ports(2)
+        own = {"listeners": "SASL_PLAINTEXT://127.0.0.1:%d,PLAINTEXT://127.0.0.1:%d" % tuple(ports),
+               "inter.broker.listener.name": "SASL_PLAINTEXT", "sasl.mechanism.inter.broker.protocol": mechanism,
+               "connections.max.reauth.ms": reauth_ms,
+               prefix + "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+               prefix + "plain.sasl.jaas.config": PLAIN}
+        own.update({prefix + m + ".sasl.jaas.config": line for m, line in SCRAM.items()})
+        return own
+    return of
+
+
+class MixedSasl(unittest.TestCase):
+    def cluster(self, kinds, mechanism, reauth_ms=0):
+        c = apache.Mixed(kinds, each=each(mechanism, reauth_ms), start=False)
+        self.addCleanup(c.zk.close, False)
+        for m in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            status, out, err = harness.run([harness.program("kafka-configs"), "--zookeeper", c.zk.connect, "--alter",
+                                            "--entity-type", "users", "--entity-name", "admin", "--add-config",
+                                            m + "=[password=adminpw]"], deadline=60)
+            self.assertEqual(status, 0, out + err)
+        c.start_all()
+        return c
+
+    def properties(self, mechanism, user, password):
+        f = tempfile.NamedTemporaryFile("w", suffix=".properties", delete=False)
+        self.addCleanup(os.unlink, f.name)
+        module = saslwire.PLAIN_MODULE if mechanism == "PLAIN" else saslwire.SCRAM_MODULE
+        f.write("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=%s\nsasl.jaas.config=%s\n" %
+                (mechanism, saslwire.login_of(module, user, password)))
+        f.close()
+        return f.name
+
+    def sasl_address(self, c, i):
+        return c.broker(i).overrides["listeners"].split(",")[0].split("//")[1]
+
+    def check(self, mechanism, reauth_ms):
+        c = self.cluster({1: "apache", 2: "kafkad", 3: "kafkad"}, mechanism, reauth_ms)
+        c.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        with History(c, "t", 3) as h:
+            h.grow(60)
+            c.make_controller(2)  # kafkad's gives orders to Apache's
+            h.grow(60)
+            c.make_controller(1)
+            h.grow(60)
+        h.check()
+        for p in range(3):
+            self.assertEqual(len(c.state("t", p)["isr"]), 3)
+        for i in (1, 2, 3):
+            self.assertFalse([line for line in c.broker(i).lines if "uthentication failed" in line or
+                              "Failed authentication" in line])
+        return c
+
+    def test_scram_and_users_of_either_kind(self):
+        c = self.check("SCRAM-SHA-512", 0)
+        # a user that Apache's tool makes through a kafkad controller; all brokers let him in
+        c.make_controller(3)
+        c.tool("configs", "--alter", "--entity-type", "users", "--entity-name", "a,b=c", "--add-config",
+               "SCRAM-SHA-256=[iterations=8192,password=pw]", at=2)
+        out = c.tool("configs", "--describe", "--entity-type", "users", "--entity-name", "a,b=c", at=1)
+        self.assertIn("SCRAM-SHA-256=iterations=8192", out)
+        c.make_controller(1)  # and one that ours makes through an Apache controller
+        status, out, err = harness.run([harness.program("kafka-configs"), "--bootstrap-server", c.broker(2).address, "--alter",
+                                        "--entity-type", "users", "--entity-name", "carol", "--add-config",
+                                        "SCRAM-SHA-512=[password=c]"], deadline=60)
+        self.assertEqual(status, 0, out + err)
+        for user, mechanism, password in (("a,b=c", "SCRAM-SHA-256", "pw"), ("carol", "SCRAM-SHA-512", "c")):
+            for i in (1, 2, 3):
+                def let_in():
+                    host, port = self.sasl_address(c, i).split(":")
+                    try:
+                        with kwire.Conn(int(port), host) as k:
+                            saslwire.login(k, mechanism, user, password)
+                        return True
+                    except saslwire.Refused:
+                        return False
+                harness.until("broker %d knows %s" % (i, user), let_in)
+        # Apache's clients
+        p = self.properties("SCRAM-SHA-256", "a,b=c", "pw")
+        at = ["--bootstrap-server", self.sasl_address(c, 2)]
+        apache.run_tool("console-producer", *at, "--producer.config", p, "--topic", "t", input="x\n")
+        out = apache.run_tool("console-consumer", *at, "--consumer.config", p, "--topic", "t", "--from-beginning",
+                              "--max-messages", 10)
+        self.assertEqual(len(out.splitlines()), 10)
+        # each says no to the other's clients alike
+        wrong = self.properties("SCRAM-SHA-256", "a,b=c", "no")
+        said = set()
+        for i in (1, 2):
+            with self.assertRaises(AssertionError) as e:
+                apache.run_tool("topics", "--bootstrap-server", self.sasl_address(c, i), "--command-config", wrong, "--list")
+            said.add([line for line in str(e.exception).splitlines() if "SaslAuthenticationException" in line][0].split("Exception: ")[1])
+        self.assertEqual(len(said), 1, said)
+
+    def test_plain_with_short_sessions(self):
+        c = self.check("PLAIN", 2000)
+        # a Java producer renews its sessions at kafkad's brokers, and goes on
+        p = self.properties("PLAIN", "alice", "alicepw")
+        out = apache.run_tool("producer-perf-test", "--topic", "t", "--num-records", 30000, "--record-size", 100,
+                              "--throughput", 4000, "--producer.config", p, "--producer-props",
+                              "bootstrap.servers=" + self.sasl_address(c, 2), "retries=0", deadline=180)
+        self.assertIn("30000 records sent", out)
+        for i in (2, 3):
+            self.assertFalse([line for line in c.broker(i).lines if "session has ended" in line])
+
+
+if __name__ == "__main__":
+    apache.main()
