@@ -17,8 +17,9 @@ static struct append_policy policy_of(const struct log_config *c, int64_t now_ms
                                   .now_ms = now_ms};
 }
 
-enum kerr coordinator_append(struct partition *p, struct buf *bytes, int16_t acks, int64_t now_ms,
-                             struct partition_append *out, int64_t *flush_messages)
+enum kerr coordinator_append(struct partition *p, struct buf *bytes, uint64_t txn_guard,
+                             int16_t acks, int64_t now_ms, struct partition_append *out,
+                             int64_t *flush_messages)
 {
     struct log *log = partition_log(p);
     if (!log)
@@ -32,6 +33,7 @@ enum kerr coordinator_append(struct partition *p, struct buf *bytes, int16_t ack
     struct prepared pr;
     arena_init(&a, 0);
     enum kerr e = records_prepare(&policy, bytes->p, bytes->len, &a, &pr);
+    pr.txn_guard = txn_guard;
     if (e == KERR_NONE)
         e = partition_append(p, &pr, APPEND_COORDINATOR, acks, out);
     prepared_free(&pr);

@@ -130,6 +130,7 @@ struct commit_item {
 struct group_commit_request {
     int64_t producer_id; /* -1: not in a transaction */
     int16_t producer_epoch;
+    uint64_t txn_guard;
     int version; /* of an OffsetCommit; -1 = not one */
     int32_t generation;
     struct str member, instance;

@@ -43,6 +43,7 @@ struct group_call {
     const void *in;         /* the API's request */
     void *out;              /* the API's response, initialised */
     struct arena *arena;
+    uint64_t txn_guard; /* TxnOffsetCommit: what its append needs (log/txn_guards.h); 0: nothing */
     /* Exactly once, on the coordinator's thread. The response stands then. */
     void (*done)(struct group_call *c);
     /* The arena could not take the answer: the response must not be used. */

@@ -204,6 +204,7 @@ void group_commit(struct group *g, struct group_call *call, const struct group_c
         c->append = (struct group_append){.partition = g->partition,
                                           .producer_id = r->producer_id,
                                           .producer_epoch = r->producer_epoch,
+                                          .txn_guard = r->txn_guard,
                                           .base_offset = -1,
                                           .done = committed};
         if (write_commit(c))

@@ -16,6 +16,7 @@ struct group_append {
     int32_t partition;
     int64_t producer_id; /* -1, -1: not part of a transaction */
     int16_t producer_epoch;
+    uint64_t txn_guard; /* for a transaction that opens with it (log/txn_guards.h); 0: none */
     int64_t timeout_ms; /* for its replicas; 0: the log's. It ends after those before it */
     /* Later, never from inside append: error and base_offset stand. */
     void (*done)(struct group_append *a);

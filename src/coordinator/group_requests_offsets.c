@@ -168,6 +168,7 @@ void group_txn_commit_run(struct group_shard *s, struct group_call *c, int32_t p
     }
     struct group_commit_request r = {.producer_id = in->producer_id,
                                      .producer_epoch = in->producer_epoch,
+                                     .txn_guard = c->txn_guard,
                                      .version = -1,
                                      .generation = in->generation_id,
                                      .member = in->member_id,

@@ -252,7 +252,8 @@ static enum kerr write_batch(struct offsets_log *l, struct partition *p, struct 
                   : built == -EMSGSIZE ? KERR_MESSAGE_TOO_LARGE
                                        : KERR_UNKNOWN_SERVER_ERROR;
     if (e == KERR_NONE)
-        e = coordinator_append(p, &bytes, l->o.required_acks, now, done, flush_messages);
+        e = coordinator_append(p, &bytes, a->txn_guard, l->o.required_acks, now, done,
+                               flush_messages);
     buf_free(&bytes);
     return e;
 }
@@ -303,7 +304,7 @@ static enum kerr append_now(struct group_log *log, int32_t number, const struct 
         int64_t flush_messages;
         bytes.len = 0;
         int built = build(l, &o, now, r, n, TOMBSTONES_BATCH_MAX, &bytes);
-        e = built > 0 ? coordinator_append(p, &bytes, 0, now, &done, &flush_messages)
+        e = built > 0 ? coordinator_append(p, &bytes, 0, 0, now, &done, &flush_messages)
                       : KERR_UNKNOWN_SERVER_ERROR;
         if (e == KERR_NONE && (done.info.rolled || done.info.needs_flush))
             partition_flush_soon(p, l->o.workers);

@@ -25,6 +25,7 @@ struct txn_manager {
     struct timer idle;
     struct offsets_log *log;
     struct txn_coordinator *coordinator;
+    struct txn_verifier *verifier;
     struct led_partitions *led;
     pthread_mutex_t lock;
     pthread_cond_t cond;         /* the coordinator has stopped */
@@ -163,6 +164,11 @@ void txn_manager_submit(struct txn_manager *m, struct txn_call *c)
     executor_post(m->o.ex, &c->task);
 }
 
+void txn_manager_ask(struct txn_manager *m, struct txn_question *q)
+{
+    txn_verifier_ask(m->verifier, q);
+}
+
 /* ---- life ---- */
 
 static void start(struct task *t)
@@ -187,6 +193,7 @@ static void stop(struct task *t)
 {
     struct txn_manager *m = container_of(t, struct txn_manager, stop);
     txn_coordinator_shut_down(m->coordinator);
+    txn_verifier_stop(m->verifier);
     offsets_log_stop(m->log);
     stop_when_idle(&m->idle);
 }
@@ -222,6 +229,19 @@ static int make_coordinator(struct txn_manager *m)
     return txn_coordinator_new(&o, &m->coordinator);
 }
 
+static int make_verifier(struct txn_manager *m)
+{
+    struct txn_verifier_options o = {.ex = m->o.ex,
+                                     .metadata = m->o.metadata,
+                                     .partitions_n = m->o.partitions_n,
+                                     .listener = m->o.listener,
+                                     .opener = m->o.opener,
+                                     .client_id = m->o.client_id,
+                                     .timeout_ms = m->o.request_timeout_ms};
+    m->verifier = txn_verifier_new(&o);
+    return m->verifier ? 0 : -ENOMEM;
+}
+
 static int follow_partitions(struct txn_manager *m)
 {
     struct led_partitions_options o = {.topic = STR_LIT("__transaction_state"),
@@ -254,6 +274,8 @@ int txn_manager_new(const struct txn_manager_options *o, struct txn_manager **ou
     int rc = make_log(m);
     if (!rc)
         rc = make_coordinator(m);
+    if (!rc)
+        rc = make_verifier(m);
     if (!rc)
         rc = follow_partitions(m);
     if (rc) {
@@ -302,6 +324,7 @@ void txn_manager_free(struct txn_manager *m)
         return;
     stop_listening(m);
     txn_coordinator_free(m->coordinator);
+    txn_verifier_free(m->verifier);
     offsets_log_free(m->log);
     led_partitions_free(m->led);
     pthread_mutex_destroy(&m->lock);

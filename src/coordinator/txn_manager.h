@@ -9,6 +9,7 @@
 
 #include "base/workers.h"
 #include "coordinator/txn_coordinator.h"
+#include "coordinator/txn_verifier.h"
 #include "replica/replica_manager.h"
 
 struct txn_manager;
@@ -39,6 +40,9 @@ int32_t txn_manager_partitions(const struct txn_manager *m);
 
 /* Hands the call to the coordinator; `done` comes on its thread, perhaps before this returns. */
 void txn_manager_submit(struct txn_manager *m, struct txn_call *c);
+
+/* Asks the coordinator of a transaction, wherever it is. @thread any */
+void txn_manager_ask(struct txn_manager *m, struct txn_question *q);
 
 /* Ends what waits; from now on calls are answered with COORDINATOR_NOT_AVAILABLE. It is down when
  * no write and no load is under way any more. Once. */

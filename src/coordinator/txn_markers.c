@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "coordinator/dial.h"
 #include "protocol/msg/write_txn_markers.h"
 
 #define MARKERS_TAG "TransactionMarkers"
@@ -36,9 +37,7 @@ struct destination { /* a broker */
     struct list link;
     struct txn_markers *owner;
     int32_t broker;
-    struct remote *remote; /* NULL: to be opened */
-    char *host;            /* that the remote leads to */
-    int port;
+    struct dial dial;
     struct list queue;
     /* The request that is out. */
     bool busy;
@@ -122,27 +121,11 @@ static struct destination *find_destination(struct txn_markers *m, int32_t broke
     return d;
 }
 
-static void hang_up(struct destination *d)
-{
-    struct remote *r = d->remote;
-    d->remote = NULL;
-    free(d->host);
-    d->host = NULL;
-    remote_close(r);
-}
-
-/* A connection to where the broker is now. */
+/* A connection to where the broker is now; not before what is out is answered. */
 static bool reach(struct destination *d, const struct endpoint *e)
 {
     const struct txn_markers_options *o = &d->owner->o;
-    if (d->remote && (d->busy || (d->port == e->port && str_eqz(e->host, d->host))))
-        return true;
-    hang_up(d);
-    d->port = e->port;
-    d->host = str_dup(e->host);
-    if (d->host)
-        d->remote = remote_open(&o->opener, e->host, e->port, o->client_id, o->timeout_ms);
-    return d->remote != NULL;
+    return d->busy || dial_to(&d->dial, &o->opener, e, o->client_id, o->timeout_ms);
 }
 
 enum place { PLACE_GONE, PLACE_NOWHERE, PLACE_FOUND };
@@ -341,7 +324,7 @@ static void answered(void *arg, int status, int version, const void *response)
     each_sent(d, error_in, status ? NULL : response);
     arena_reset(&d->arena);
     if (status && !d->owner->stopped)
-        hang_up(d);
+        dial_hang_up(&d->dial);
     look_soon(d->owner);
 }
 
@@ -350,10 +333,10 @@ static void send_queue(struct destination *d)
     if (d->busy || list_empty(&d->queue))
         return;
     int n = take_items(d);
-    struct write_txn_markers_request *req = d->remote ? build(d, n) : NULL;
+    struct write_txn_markers_request *req = d->dial.remote ? build(d, n) : NULL;
     d->busy = true;
-    if (req && remote_send(d->remote, API_WRITE_TXN_MARKERS, -1, -1, req, d->owner->o.timeout_ms,
-                           answered, d) == 0)
+    if (req && remote_send(d->dial.remote, API_WRITE_TXN_MARKERS, -1, -1, req,
+                           d->owner->o.timeout_ms, answered, d) == 0)
         return;
     d->busy = false;
     each_sent(d, error_in, NULL);
@@ -436,7 +419,7 @@ void txn_markers_stop(struct txn_markers *m)
     txn_markers_drop(m, TXN_MARKERS_ALL);
     executor_timer_stop(m->o.ex, &m->retry);
     list_each (l, &m->destinations)
-        hang_up(list_entry(l, struct destination, link));
+        dial_hang_up(&list_entry(l, struct destination, link)->dial);
 }
 
 /* ---- life ---- */

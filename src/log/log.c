@@ -75,6 +75,7 @@ struct log *log_new(struct log_dir *dir, const char *folder, struct topic_partit
     atomic_init(&log->cleaned_saved, true);
     atomic_init(&log->last_flush_ms, clock_wall_ms(dir->clock));
     producer_state_init(&log->producers);
+    txn_guards_init(&log->guards);
     epoch_cache_init(&log->epochs);
     pthread_mutex_init(&log->flush_lock, NULL);
     pthread_mutex_init(&log->lock, NULL);
@@ -99,6 +100,7 @@ void log_unref(struct log *log)
     atomic_fetch_sub(&log->folder.dir->logs, 1);
     segment_list_unpin(log->segments.now);
     producer_state_free(&log->producers);
+    txn_guards_free(&log->guards);
     epoch_cache_free(&log->epochs);
     if (log->config)
         log_config_unref(&log->config->c);
@@ -361,5 +363,6 @@ void log_expire_producers(struct log *log, int64_t now_ms)
 {
     pthread_mutex_lock(&log->lock);
     producer_expire(&log->producers, now_ms, log->config->c.producer_id_expiration_ms);
+    txn_guards_expire(&log->guards, now_ms, log->config->c.producer_id_expiration_ms);
     pthread_mutex_unlock(&log->lock);
 }

@@ -79,6 +79,11 @@ struct append_info {
     bool needs_flush;
     bool rolled; /* a new segment was begun: log_flush on a worker, soon; nobody waits for it */
 };
+/* Before a transactional batch whose producer may have no transaction open here: *guard is what the
+ * append needs in pr->txn_guard. True: after its coordinator was asked; false: at once, for a
+ * transaction is open. sequence -1: of a coordinator. 0 for *guard: no memory. */
+bool log_begin_txn(struct log *log, int64_t producer_id, int16_t epoch, int32_t sequence,
+                   int64_t now_ms, uint64_t *guard);
 /* Leader's append of what records_prepare passed: gives offsets, checks producer sequences, rolls
  * if due, writes with one pwritev, publishes the log end. */
 enum kerr log_append(struct log *log, struct prepared *pr, int32_t leader_epoch,

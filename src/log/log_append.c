@@ -39,6 +39,18 @@ static int marker_of(const struct prepared *pr, int i, struct txn_marker *m,
     return txn_marker_parse(&b, m);
 }
 
+/* A transaction opens only if its coordinator has been asked. */
+static enum kerr check_guard(struct log *log, struct prepared *pr, const struct batch *b,
+                             enum append_origin origin)
+{
+    if (pr->txn_guard == TXN_GUARD_OFF || !batch_is_transactional(b) || batch_is_control(b) ||
+        producer_has_open_txn(&log->producers, b->producer_id))
+        return KERR_NONE;
+    return txn_guards_check(&log->guards, b->producer_id,
+                            origin == APPEND_CLIENT ? b->base_sequence : -1, pr->txn_guard,
+                            &pr->message);
+}
+
 static enum kerr check_producers(struct log *log, struct prepared *pr, enum append_origin origin,
                                  struct append_info *out)
 {
@@ -61,6 +73,8 @@ static enum kerr check_producers(struct log *log, struct prepared *pr, enum appe
             log_recall_producers(log);
             code = producer_check(&log->producers, b, marker, origin, &dup, &pr->message);
         }
+        if (!code && !dup)
+            code = check_guard(log, pr, b, origin);
         if (code)
             return code;
         if (dup) {
@@ -110,6 +124,8 @@ static int apply_producers(struct log *log, struct segment *active, const struct
             return err;
         }
         any = true;
+        if (marker || batch_is_transactional(&pr->batches[i].head))
+            txn_guards_end(&log->guards, pr->batches[i].head.producer_id);
         if (!producer_apply(&log->producers, &pr->batches[i].head, marker, &done) || !done.aborted)
             continue;
         err =

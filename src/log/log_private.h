@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "log/producer_state.h"
 #include "log/segment_list.h"
+#include "log/txn_guards.h"
 
 struct log {
     /* Fixed after opening. */
@@ -45,6 +46,7 @@ struct log {
     pthread_mutex_t lock;
     /* lock */
     struct producer_state producers;
+    struct txn_guards guards;
     int64_t last_snapshot; /* offset of the newest snapshot file; 0 without one */
     int64_t restored_at;   /* offset of the snapshot that `producers` began with; 0: none */
     bool metadata_pending; /* topic_id is not on disk yet, or may not be */

@@ -1,4 +1,5 @@
-/* log_producers.c - the producers that a log knows of, for those who look at it. */
+/* log_producers.c - the producers that a log knows of, for those who look at it, or are about to
+ * append. */
 #include "log/log_private.h"
 
 int log_active_producers(struct log *log, struct arena *a, struct active_producer **out)
@@ -22,4 +23,15 @@ int log_active_producers(struct log *log, struct arena *a, struct active_produce
     }
     pthread_mutex_unlock(&log->lock);
     return *out ? n : -ENOMEM;
+}
+
+bool log_begin_txn(struct log *log, int64_t producer_id, int16_t epoch, int32_t sequence,
+                   int64_t now_ms, uint64_t *guard)
+{
+    pthread_mutex_lock(&log->lock);
+    bool open = producer_has_open_txn(&log->producers, producer_id);
+    *guard = open ? TXN_GUARD_NONE
+                  : txn_guards_begin(&log->guards, producer_id, epoch, sequence, now_ms);
+    pthread_mutex_unlock(&log->lock);
+    return !open;
 }

@@ -284,6 +284,12 @@ bool producer_apply(struct producer_state *ps, const struct batch *b,
     return false;
 }
 
+bool producer_has_open_txn(const struct producer_state *ps, int64_t id)
+{
+    const struct producer *p = find(ps, id);
+    return p && p->txn_first_offset >= 0;
+}
+
 int64_t producer_first_unstable(const struct producer_state *ps)
 {
     int64_t first = INT64_MAX;

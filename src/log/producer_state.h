@@ -85,6 +85,7 @@ int producer_reserve_markers(struct producer_state *ps, int n);
 bool producer_apply(struct producer_state *ps, const struct batch *b,
                     const struct txn_marker *marker, struct completed_txn *done);
 
+bool producer_has_open_txn(const struct producer_state *ps, int64_t id);
 /* min over open and unreplicated transactions; INT64_MAX when there is none. */
 int64_t producer_first_unstable(const struct producer_state *ps);
 /* Forgets completed transactions whose marker is below the high watermark. */

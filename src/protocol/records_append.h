@@ -53,6 +53,8 @@ struct prepared {
                                     offset */
     int64_t first_offset, last_offset; /* as found; after records_assign: as assigned */
     enum codec source_codec;
+    uint64_t txn_guard; /* the appender's word on transactions that open (log's txn_guards.h); 0
+                           after records_prepare */
     /* on failure */
     struct record_error *errors; /* in the arena */
     int errors_n;

@@ -57,7 +57,6 @@ static const struct {
     {"sasl.oauthbearer.jwks.endpoint.", "the provider's keys are read when a listener is opened"},
     {"delegation.token.", "there are no delegation tokens"},
     {"password.encoder.", "passwords cannot be changed while running: give them in the file"},
-    {"transaction.partition.verification.enable", "no coordinator is asked yet"},
     {"authorizer.class.name", "there are no ACLs yet"},
     {"alter.config.policy.class.name", "Java classes cannot be loaded here"},
     {"auto.include.jmx.reporter", "there is no JVM here"},

@@ -1,9 +1,8 @@
 /* handle_offsets.c - OffsetCommit and OffsetFetch: version 0 in the metadata store, on a worker;
- * all others, and TxnOffsetCommit, at the group's coordinator. */
+ * all others at the group's coordinator. */
 #include "coordinator/utf16.h"
 #include "protocol/msg/offset_commit.h"
 #include "protocol/msg/offset_fetch.h"
-#include "protocol/msg/txn_offset_commit.h"
 #include "server/broker.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
@@ -127,51 +126,6 @@ void handle_offset_commit(struct request *req)
         run_on_worker(op, commit_to_store);
     else
         group_op_submit(op);
-}
-
-/* ---- TxnOffsetCommit ---- */
-
-enum { FIRST_TXN_VERSION_LOADING = 2 };
-
-/* Clients of the first versions do not know of a coordinator that is loading. */
-static void rename_loading(struct group_op *op)
-{
-    struct txn_offset_commit_response *out = op->out;
-    if (request_version(op->req) >= FIRST_TXN_VERSION_LOADING)
-        return;
-    for (int32_t t = 0; t < out->topics.n; t++)
-        for (int32_t i = 0; i < out->topics.v[t].partitions.n; i++) {
-            int16_t *error = &out->topics.v[t].partitions.v[i].error_code;
-            if (*error == KERR_COORDINATOR_LOAD_IN_PROGRESS)
-                *error = KERR_COORDINATOR_NOT_AVAILABLE;
-        }
-}
-
-static bool mark_txn_commits(struct request *req, struct txn_offset_commit_response *out)
-{
-    bool left = false;
-    const struct metadata_snapshot *s = metadata_acquire(broker_metadata(req->broker));
-    for (int32_t t = 0; t < out->topics.n; t++)
-        for (int32_t i = 0; i < out->topics.v[t].partitions.n; i++) {
-            struct txn_offset_commit_response_partition *p = &out->topics.v[t].partitions.v[i];
-            if (!metadata_partition(s, out->topics.v[t].name, p->partition_index))
-                p->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
-            left = left || p->error_code == KERR_NONE;
-        }
-    metadata_release(s);
-    return left;
-}
-
-void handle_txn_offset_commit(struct request *req)
-{
-    struct group_op *op = group_op_new(req, GROUP_TXN_COMMIT);
-    if (!op)
-        return;
-    op->finish = rename_loading;
-    if (mark_txn_commits(req, op->out))
-        group_op_submit(op);
-    else
-        group_op_answer(op);
 }
 
 /* ---- OffsetFetch ---- */

@@ -147,6 +147,7 @@ static enum kerr append_to(struct produce_op *op, int slot, struct partition *p,
         /* The frame is the request's own: its bytes may be written to. */
         e = records_prepare(&policy, (uint8_t *)records->p,
                             records->len > 0 ? (size_t)records->len : 0, op->req->arena, &pr);
+        pr.txn_guard = op->slots[slot].txn_guard;
         if (e == KERR_NONE)
             e = append_prepared(op, slot, p, &pr, flush_messages);
         if (e != KERR_NONE)
@@ -171,6 +172,8 @@ static enum kerr produce_one(struct produce_op *op, int slot,
     struct topic_partition tp = {op->slots[slot].topic, data->index};
     if (op->body->acks < -1 || op->body->acks > 1)
         return KERR_INVALID_REQUIRED_ACKS;
+    if (op->slots[slot].refused != KERR_NONE)
+        return op->slots[slot].refused;
     if (!metadata_partition(snapshot, tp.topic, tp.partition))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     if (topic_is_internal(tp.topic) && !is_admin_client(op->req))

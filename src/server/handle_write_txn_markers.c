@@ -196,7 +196,7 @@ static enum kerr append(struct slot *s, struct partition *p)
     enum kerr e = KERR_UNKNOWN_SERVER_ERROR;
     if (batch_build_marker(m->transaction_result, 0, now, 0, m->producer_id, m->producer_epoch,
                            m->coordinator_epoch, &bytes) == 0)
-        e = coordinator_append(p, &bytes, -1, now, &done, &flush_messages);
+        e = coordinator_append(p, &bytes, 0, -1, now, &done, &flush_messages);
     buf_free(&bytes);
     if (e != KERR_NONE)
         return e;

@@ -1,5 +1,6 @@
 /* produce_op.h - one Produce request from append to answer, for handle_produce.c (appends),
- * produce_order.c (where and in which order) and delayed_produce.c (flushes, acks=all). All in the
+ * produce_order.c (where and in which order), produce_verify.c (transactions) and delayed_produce.c
+ * (flushes, acks=all). All in the
  * request's arena. On the connection's reactor, but that large compressed records are appended on a
  * worker, which then has the op to itself. */
 #ifndef SERVER_PRODUCE_OP_H
@@ -22,6 +23,8 @@ struct produce_slot { /* one partition, in the order of the request */
     struct produce_response_partition_response *out;
     const struct produce_request_partition_data *data;
     struct str topic;
+    enum kerr refused;           /* nothing is appended, and that is why */
+    uint64_t txn_guard;          /* what the append needs (log/txn_guards.h) */
     struct partition *partition; /* one reference while acks=all may have to wait, else NULL */
     int64_t required_offset;
     uint32_t term;
@@ -42,6 +45,9 @@ struct produce_op {
     int waiting; /* slots whose records are not committed yet */
 };
 
+/* Before that: may have to ask about transactions; true: `then` comes on the reactor when that is
+ * over. (produce_verify.c) */
+bool produce_verify(struct produce_op *op, void (*then)(struct produce_op *op));
 /* Tries all partitions. @thread any, one (handle_produce.c) */
 void produce_append(struct produce_op *op);
 /* Appends in the order of the connection's requests, then produce_finish. (produce_order.c) */

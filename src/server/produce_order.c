@@ -3,8 +3,9 @@
  * Records must be appended in the order of the connection's requests: producers keep several in
  * flight, and an idempotent one numbers them. On the reactor that comes by itself. But a compressed
  * batch has to be decompressed to be checked, which for a large one (or a small one that inflates)
- * takes longer than other connections should wait; such requests go to a worker, and Produce
- * requests that come on the connection meanwhile line up behind it. The last of the line is the
+ * takes longer than other connections should wait; such requests go to a worker. And those that
+ * begin a transaction ask its coordinator first. Produce requests that come on the connection
+ * meanwhile line up behind it. The last of the line is the
  * connection's user pointer, NULL while there is no line. */
 #include "protocol/record_batch.h"
 #include "server/produce_op.h"
@@ -42,41 +43,61 @@ static void submit(struct produce_op *op)
     request_work(op->req, &op->job, append_work, append_done);
 }
 
-/* Its records are appended: the next in line. */
-static void append_done(struct job *job)
+static void verified(struct produce_op *op);
+
+/* Appends its records. false: that takes its time; whoever does it goes on with the line. */
+static bool advance(struct produce_op *op)
 {
-    struct produce_op *op = container_of(job, struct produce_op, job);
-    struct broker *b = op->req->broker;
-    while (op) {
+    if (produce_verify(op, verified))
+        return false;
+    if (wants_worker(op)) {
+        submit(op);
+        return false;
+    }
+    produce_append(op);
+    return true;
+}
+
+/* Its records are appended: the next in line. */
+static void go_on(struct produce_op *op)
+{
+    do {
         struct produce_op *next = op->next;
         if (!next)
             conn_set_user(op->req->net->conn, NULL);
         produce_finish(op);
         op = next;
-        if (!op)
-            break;
-        if (wants_worker(op)) {
-            submit(op);
-            break;
-        }
-        produce_append(op);
-    }
+    } while (op && advance(op));
+}
+
+static void append_done(struct job *job)
+{
+    struct produce_op *op = container_of(job, struct produce_op, job);
+    struct broker *b = op->req->broker;
+    go_on(op);
     broker_async_end(b);
+}
+
+static void verified(struct produce_op *op)
+{
+    if (wants_worker(op)) {
+        submit(op);
+        return;
+    }
+    produce_append(op);
+    go_on(op);
 }
 
 void produce_start(struct produce_op *op)
 {
     struct conn *conn = op->req->net->conn;
     struct produce_op *last = conn_user(conn);
-    bool worker = wants_worker(op);
-    if (last || worker)
-        conn_set_user(conn, op);
     if (last) {
+        conn_set_user(conn, op);
         last->next = op;
-    } else if (worker) {
-        submit(op);
-    } else {
-        produce_append(op);
+    } else if (advance(op)) {
         produce_finish(op);
+    } else {
+        conn_set_user(conn, op);
     }
 }

@@ -248,6 +248,117 @@ class Transactions(harness.BrokerTest):
             self.assertEqual(t.Producer(self.c, "", {"InitProducerId": version}).try_init(), t.INVALID_REQUEST)
 
 
+class Verification(harness.BrokerTest):
+    """Records and offsets for partitions that are not in the transaction."""
+    OVERRIDES = t.OVERRIDES
+
+    def setUp(self):
+        self.c = kwire.Conn(self.broker.port)
+        self.addCleanup(self.c.close)
+        self.topic = "v-%s" % self.id().rsplit(".", 1)[1]
+        kwire.create_topic(self.c, self.topic, 2)
+
+    def end_offset(self, partition=0):
+        return kwire.list_offset(self.c, 5, self.topic, partition, -1, current_leader_epoch=-1)["offset"]
+
+    def test_records_for_a_partition_that_is_not_in(self):
+        for version in range(3, 12):
+            p = t.Producer(self.c, self.topic, {"Produce": version}).init()
+            p.add((self.topic, 1))
+            a = p.try_produce(self.topic, 0, b"v")
+            self.assertEqual(a["error_code"], t.ABORTABLE if version >= 11 else t.INVALID_STATE)
+            self.assertEqual(a["base_offset"], -1)
+            if version >= 8 and version < 11:
+                self.assertIn("not in the transaction", a["error_message"])
+            p.end(False)
+        self.assertEqual(self.end_offset(), 0)
+        p.init().add((self.topic, 0)).produce(self.topic, 0, b"1")
+        p.produce(self.topic, 0, b"2")
+        p.end(True)
+        p.complete()
+        self.assertEqual(t.committed(self.c, self.topic, 0), [b"1", b"2"])
+
+    def test_records_of_nobody_who_is_known(self):
+        p = t.Producer(self.c, self.topic).init()
+        p.add((self.topic, 0))
+        p.epoch -= 1
+        self.assertEqual(p.try_produce(self.topic, 0, b"v")["error_code"], t.INVALID_EPOCH)
+        p.epoch, p.pid = p.epoch + 1, p.pid + 1
+        self.assertEqual(p.try_produce(self.topic, 0, b"v")["error_code"], t.INVALID_MAPPING)
+        p.pid, p.id = p.pid - 1, "nobody-has-this"
+        self.assertEqual(p.try_produce(self.topic, 0, b"v")["error_code"], t.INVALID_MAPPING)
+        p.id = None
+        self.assertEqual(p.try_produce(self.topic, 0, b"v")["error_code"], t.ID_AUTHORIZATION)
+        self.assertEqual(self.end_offset(), 0)
+
+    def test_two_producers_in_a_request(self):
+        a, b = (t.Producer(self.c, self.topic + x).init() for x in "ab")
+        parts = [(self.topic, i, p.batch(0, [b"v"])) for i, p in enumerate((a, b))]
+        answer = self.c.call("Produce", 9, transactional_id=a.id, **kwire.produce_request(parts))
+        errors = [p["error_code"] for x in answer["responses"] for p in x["partition_responses"]]
+        self.assertEqual(errors, [t.INVALID_MAPPING] * 2)
+
+    def test_other_partitions_of_the_request_go_on(self):
+        p = t.Producer(self.c, self.topic).init()
+        p.add((self.topic, 1))
+        parts = [(self.topic, i, p.batch(i, [b"v"])) for i in (0, 1)] + [("none", 0, p.batch(2, [b"v"]))]
+        answer = self.c.call("Produce", 9, transactional_id=p.id, **kwire.produce_request(parts))
+        errors = [p["error_code"] for x in answer["responses"] for p in x["partition_responses"]]
+        self.assertEqual(errors, [t.INVALID_STATE, t.NONE, t.UNKNOWN_TOPIC_OR_PARTITION])
+        self.assertEqual((self.end_offset(0), self.end_offset(1)), (0, 1))
+
+    def test_requests_stay_in_order_while_one_is_asked_about(self):
+        p = t.Producer(self.c, self.topic).init()
+        for round in range(5):
+            p.add((self.topic, 0))
+            ids = []
+            for i in range(20):
+                data = p.batch(0, [b"%d-%d" % (round, i)])
+                p.sequences[0] = p.sequences.get(0, 0) + 1
+                ids.append(self.c.send("Produce", 9, transactional_id=p.id,
+                                       **kwire.produce_request([(self.topic, 0, data)])))
+            for i in ids:
+                a = self.c.receive("Produce", 9, i)["responses"][0]["partition_responses"][0]
+                self.assertEqual(a["error_code"], t.NONE)
+            p.end(True)
+        p.complete()
+        want = [b"%d-%d" % (round, i) for round in range(5) for i in range(20)]
+        self.assertEqual(t.committed(self.c, self.topic, 0), want)
+
+    def test_offsets_for_a_group_that_is_not_in(self):
+        g.coordinator(self.c, "group")
+        for version in range(5):
+            p = t.Producer(self.c, self.topic, {"TxnOffsetCommit": version}).init()
+            p.add((self.topic, 0))
+            self.assertEqual(p.try_commit_offset("group", self.topic, 0, 1),
+                             t.ABORTABLE if version >= 4 else t.INVALID_STATE)
+            p.epoch -= 1
+            self.assertEqual(p.try_commit_offset("group", self.topic, 0, 1), t.INVALID_EPOCH)
+            p.epoch += 1
+            p.add_offsets("group")
+            self.assertEqual(p.try_commit_offset("group", self.topic, 0, 1), t.NONE)
+            self.assertEqual(p.try_commit_offset("group", self.topic, 0, 2), t.NONE)
+            self.assertEqual(p.try_commit_offset("group", "none", 0, 2), t.UNKNOWN_TOPIC_OR_PARTITION)
+            p.end(True)
+            p.complete()
+        p.pid = -1
+        self.assertEqual(p.try_commit_offset("group", self.topic, 0, 3), t.INVALID_MAPPING)
+
+    def test_it_is_switched_while_running(self):
+        def switch(value):
+            a = self.c.call("IncrementalAlterConfigs", 1, resources=[
+                {"resource_type": 4, "resource_name": "", "configs": [
+                    {"name": "transaction.partition.verification.enable", "config_operation": 0, "value": value}]}])
+            self.assertEqual(a["responses"][0]["error_code"], 0)
+        p = t.Producer(self.c, self.topic).init()
+        p.add((self.topic, 1))
+        switch("false")
+        until("no question", lambda: p.try_produce(self.topic, 0, b"v")["error_code"] == t.NONE)
+        switch("true")
+        until("a question", lambda: t.Producer(self.c, self.topic + "x").init().try_produce(
+            self.topic, 0, b"v")["error_code"] == t.ABORTABLE)
+
+
 class Markers(harness.BrokerTest):
     OVERRIDES = t.OVERRIDES
 
