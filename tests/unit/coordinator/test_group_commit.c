@@ -365,6 +365,31 @@ static enum kerr txn_commit(struct bench *b, int64_t producer_id, int64_t offset
     return e;
 }
 
+/* The marker was written while the partition was being read, perhaps behind what was read. */
+static void a_transaction_that_ends_during_a_load(void **state)
+{
+    for (int commits = 0; commits < 2; commits++) {
+        struct bench *b = bench_new();
+        int32_t p = key_partition(STR_LIT("g"), BENCH_PARTITIONS);
+        enum kerr e;
+        assert_int_equal(txn_commit(b, 7, 50, 3, -1, ""), KERR_NONE);
+        group_shard_reload(b->shard, p);
+        group_shard_txn_ended(b->shard, p, 7, commits);
+        bench_finish_load(b, p);
+        assert_int_equal(fetch_one(b, "g", "t", 0, true, &e), commits ? 50 : -1);
+        assert_int_equal(e, KERR_NONE);
+        assert_int_equal(txn_commit(b, 7, 60, 3, -1, ""), KERR_NONE);
+        group_shard_reload(b->shard, p);
+        group_shard_txn_ended(b->shard, p, 7, true);
+        group_shard_resigned(b->shard, p, 9); /* and that is not remembered for another load */
+        group_shard_elected(b->shard, p, 10);
+        bench_finish_load(b, p);
+        fetch_one(b, "g", "t", 0, true, &e);
+        assert_int_equal(e, KERR_UNSTABLE_OFFSET_COMMIT);
+        bench_free(b);
+    }
+}
+
 /* 19 */
 static void a_transaction_shows_after_its_marker(void **state)
 {
@@ -424,4 +449,5 @@ UNIT_MAIN(unit_test(who_may_commit), unit_test(the_empty_group_name_is_a_name),
           unit_test(what_the_server_refused_is_passed_over), unit_test(what_is_not_there),
           unit_test(all_and_none), unit_test(several_groups_at_once),
           unit_test(a_transaction_shows_after_its_marker),
+          unit_test(a_transaction_that_ends_during_a_load),
           unit_test(who_may_commit_in_a_transaction))

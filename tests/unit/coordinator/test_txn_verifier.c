@@ -144,9 +144,9 @@ static void done(struct txn_question *q)
 
 static void ask(struct rig *r, struct ask *a, const char *id, int16_t epoch)
 {
-    *a = (struct ask){.q = {.id = str_of(id), .producer_id = 7, .epoch = epoch, .n = 2, .done = done},
-                      .p = {{.topic = STR_LIT("t"), .partition = 3},
-                            {.topic = STR_LIT("t"), .partition = 4}}};
+    *a = (struct ask){
+        .q = {.id = str_of(id), .producer_id = 7, .epoch = epoch, .n = 2, .done = done},
+        .p = {{.topic = STR_LIT("t"), .partition = 3}, {.topic = STR_LIT("t"), .partition = 4}}};
     a->q.partitions = a->p;
     txn_verifier_ask(r->v, &a->q);
     sim_executor_drain(r->sim);

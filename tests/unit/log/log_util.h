@@ -41,6 +41,7 @@ struct log_test {
     bool loud;       /* lines go to standard error */
     /* what a checkpoint would say at the next open */
     int64_t recovery_point, start_offset, high_watermark;
+    uint64_t txn_guard; /* of appends */
 };
 
 static void keep_line(enum logline_level level, const char *line, void *arg) UNUSED_FN;
@@ -258,6 +259,7 @@ UNUSED_FN static enum kerr append_bytes(struct log_test *t, struct buf *b, int32
     arena_reset(&t->arena);
     enum kerr code = records_prepare(&policy, b->p, b->len, &t->arena, &pr);
     assert_int_equal(code, KERR_NONE);
+    pr.txn_guard = t->txn_guard;
     code = origin == APPEND_REPLICATION ? log_append_as_follower(t->log, &pr, out)
                                         : log_append(t->log, &pr, epoch, origin, out);
     prepared_free(&pr);

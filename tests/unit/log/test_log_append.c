@@ -405,6 +405,73 @@ static void one_fetch_may_end_many_transactions(void **state)
     teardown(&t);
 }
 
+/* ---- transactions that open ---- */
+
+static enum kerr append_guarded(struct log_test *t, uint64_t guard, int32_t sequence,
+                                bool transactional)
+{
+    struct records r = produced(7, 0, sequence, 1, transactional);
+    t->txn_guard = guard;
+    enum kerr e = append(t, &r);
+    t->txn_guard = TXN_GUARD_OFF;
+    return e;
+}
+
+static void a_transaction_opens_with_its_guard_only(void **state)
+{
+    struct log_test t;
+    uint64_t guard, late;
+    setup_log(&t);
+    assert_int_equal(append_guarded(&t, TXN_GUARD_NONE, 0, true), KERR_INVALID_TXN_STATE);
+    assert_true(log_begin_txn(t.log, 7, 0, 0, T0, &late));
+    assert_int_equal(append_marker(&t, 7, 0, false, 1), KERR_NONE); /* over before it began */
+    assert_int_equal(append_guarded(&t, late, 0, true), KERR_INVALID_TXN_STATE);
+    assert_true(log_begin_txn(t.log, 7, 0, 0, T0, &guard));
+    assert_int_not_equal(guard, late);
+    assert_true(log_begin_txn(t.log, 7, 0, 1, T0, &late)); /* the next one is asked about, too */
+    assert_int_equal(late, guard);
+    assert_int_equal(append_guarded(&t, guard, 1, true), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    assert_int_equal(append_guarded(&t, guard, 0, true), KERR_NONE);
+    assert_int_equal(append_guarded(&t, late, 1, true), KERR_NONE); /* open: none is needed */
+    assert_int_equal(append_guarded(&t, TXN_GUARD_NONE, 2, true), KERR_NONE);
+    assert_false(log_begin_txn(t.log, 7, 0, 3, T0, &late));
+    assert_int_equal(late, TXN_GUARD_NONE);
+    assert_int_equal(append_marker(&t, 7, 0, true, 1), KERR_NONE);
+    int64_t end = log_end_offset(t.log);
+    assert_int_equal(append_guarded(&t, late, 3, true), KERR_INVALID_TXN_STATE);
+    assert_int_equal(append_guarded(&t, guard, 3, true), KERR_INVALID_TXN_STATE);
+    assert_int_equal(log_end_offset(t.log), end);
+    check(&t);
+    teardown(&t);
+}
+
+static void what_is_repeated_needs_no_guard(void **state)
+{
+    struct log_test t;
+    uint64_t guard;
+    setup_log(&t);
+    log_begin_txn(t.log, 7, 0, 0, T0, &guard);
+    assert_int_equal(append_guarded(&t, guard, 0, true), KERR_NONE);
+    int64_t end = log_end_offset(t.log);
+    assert_int_equal(append_guarded(&t, guard, 0, true), KERR_NONE);
+    assert_int_equal(log_end_offset(t.log), end);
+    teardown(&t);
+}
+
+static void guards_age(void **state)
+{
+    struct log_test t;
+    uint64_t guard;
+    setup(&t);
+    t.config.producer_id_expiration_ms = 1000;
+    assert_int_equal(try_create(&t), 0);
+    log_begin_txn(t.log, 7, 0, 0, T0, &guard);
+    log_expire_producers(t.log, T0 + 1000);
+    assert_int_equal(append_guarded(&t, guard, 0, true), KERR_INVALID_TXN_STATE);
+    assert_int_equal(append_guarded(&t, TXN_GUARD_NONE, 0, false), KERR_NONE); /* idempotent only */
+    teardown(&t);
+}
+
 /* ---- flush.messages ---- */
 
 /* A producer repeats a batch when the answer is late, which may be because its flush is. */
@@ -478,5 +545,6 @@ UNIT_MAIN(
     unit_test(offsets_too_far_apart_get_a_new_segment), unit_test(one_fetch_may_need_two_segments),
     unit_test(offsets_that_do_not_rise_are_corrupt),
     unit_test(replicated_transactions_are_followed), unit_test(one_fetch_may_end_many_transactions),
-    unit_test(a_repetition_waits_for_the_flush_of_the_first),
+    unit_test(a_transaction_opens_with_its_guard_only), unit_test(what_is_repeated_needs_no_guard),
+    unit_test(guards_age), unit_test(a_repetition_waits_for_the_flush_of_the_first),
     unit_test(the_watermark_stays_inside_the_log), unit_test(settings_change_at_the_next_decision))

@@ -45,7 +45,7 @@ static void the_least_sequence_comes_first(void **state)
     uint64_t token = txn_guards_begin(&g, 7, 3, 5, 1000);
     assert_int_equal(check(&g, 7, 5, token), KERR_NONE);
     assert_int_equal(check(&g, 7, 6, token), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
-    assert_int_equal(check(&g, 7, -1, token), KERR_NONE); /* a coordinator's */
+    assert_int_equal(check(&g, 7, -1, token), KERR_NONE);         /* a coordinator's */
     assert_int_equal(txn_guards_begin(&g, 7, 3, 0, 1000), token); /* lower: that one */
     assert_int_equal(check(&g, 7, 5, token), KERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
     txn_guards_begin(&g, 7, 3, 9, 1000); /* higher: stays */
