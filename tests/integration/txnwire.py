@@ -134,19 +134,25 @@ def describe(c, id):
     return c.call("DescribeTransactions", 0, transactional_ids=[id])["transaction_states"][0]
 
 
-def committed(c, topic, partition, version=11):
-    """Values that a reader of committed records sees, as it would: what was aborted is left out."""
-    a = kwire.fetch(c, version, [(topic, partition, 0)], isolation_level=1)[0][2]
+def committed_from(c, topic, partition, offset, version=11):
+    """Values that a reader of committed records sees from the offset on, as it would: what was aborted is left out;
+    and where it goes on."""
+    a = kwire.fetch(c, version, [(topic, partition, offset)], isolation_level=1)[0][2]
     assert a["error_code"] == NONE, a
     aborted = sorted((x["first_offset"], x["producer_id"]) for x in a["aborted_transactions"] or [])
-    out, gone = [], set()
+    out, gone, next_offset = [], set(), offset
     for base, _, raw in kwire.entries(a["records"] or b""):
         attributes, last_delta = struct.unpack_from(">hi", raw, 21)
         producer = struct.unpack_from(">q", raw, 43)[0]
+        next_offset = base + last_delta + 1
         while aborted and aborted[0][0] <= base + last_delta:
             gone.add(aborted.pop(0)[1])
         if attributes & CONTROL:
             gone.discard(producer)
         elif not (attributes & TRANSACTIONAL and producer in gone):
-            out += [r[3] for r in kwire.records_v2(raw)]
-    return out
+            out += [r[3] for r in kwire.records_v2(raw) if r[0] >= offset]
+    return out, next_offset
+
+
+def committed(c, topic, partition, version=11):
+    return committed_from(c, topic, partition, 0, version)[0]
