@@ -417,6 +417,95 @@ KAFKA_API kafka_err_t kafka_admin_alter_replica_log_dirs(kafka_admin_t *a, int32
                                                          const kafka_log_dir_move_t *v, size_t n,
                                                          int64_t timeout_ms, kafka_err_t *errs);
 
+/* ---- transactions ---- */
+
+typedef struct {
+    const char *transactional_id, *state; /* "Ongoing", "CompleteCommit" ... */
+    int64_t producer_id;
+    int32_t coordinator;
+} kafka_transaction_listing_t;
+typedef struct {
+    const kafka_transaction_listing_t *v; /* in order of coordinator and id */
+    size_t n;
+    const kafka_broker_error_t *errors; /* brokers whose transactions are missing */
+    size_t errors_n;
+} kafka_transaction_list_t;
+/* Transactional ids of all brokers; filters may be NULL. longer_than_ms: only transactions that
+ * began longer ago than that (UNSUPPORTED when a broker does not know it); -1: all. Free with
+ * kafka_transaction_list_free. */
+KAFKA_API kafka_err_t kafka_admin_list_transactions(kafka_admin_t *a, const char *const *states,
+                                                    size_t states_n, const int64_t *producer_ids,
+                                                    size_t producer_ids_n, int64_t longer_than_ms,
+                                                    int64_t timeout_ms,
+                                                    kafka_transaction_list_t **out);
+KAFKA_API void kafka_transaction_list_free(kafka_transaction_list_t *list); /* NULL is fine */
+
+typedef struct {
+    kafka_err_t err; /* TRANSACTIONAL_ID_NOT_FOUND: there is none */
+    const char *transactional_id, *state;
+    int32_t coordinator; /* -1: not found */
+    int64_t producer_id;
+    int32_t producer_epoch;
+    int32_t timeout_ms;
+    int64_t start_ms;                          /* wall; -1: there was none yet */
+    const kafka_topic_partition_t *partitions; /* that are in it now */
+    size_t partitions_n;
+} kafka_transaction_info_t;
+typedef struct {
+    const kafka_transaction_info_t *v; /* as asked */
+    size_t n;
+} kafka_transaction_infos_t;
+/* Free with kafka_transaction_infos_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_transactions(kafka_admin_t *a, const char *const *ids,
+                                                        size_t n, int64_t timeout_ms,
+                                                        kafka_transaction_infos_t **out);
+KAFKA_API void kafka_transaction_infos_free(kafka_transaction_infos_t *infos);
+
+typedef struct {
+    int64_t producer_id;
+    int32_t producer_epoch;
+    int32_t last_sequence;     /* -1: only a marker is left */
+    int64_t last_timestamp_ms; /* wall */
+    int32_t coordinator_epoch; /* of the last marker; -1: none yet */
+    int64_t txn_start_offset;  /* of the open transaction; -1: none */
+} kafka_producer_state_t;
+typedef struct {
+    const char *topic;
+    int32_t partition;
+    kafka_err_t err;
+    const char *error_message; /* NULL: none */
+    const kafka_producer_state_t *v;
+    size_t n;
+} kafka_partition_producers_t;
+typedef struct {
+    const kafka_partition_producers_t *v; /* as asked */
+    size_t n;
+} kafka_producers_t;
+/* Who has written to the partitions, by what a replica knows: that of `broker`, or (-1) each
+ * leader's. Free with kafka_producers_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_producers(kafka_admin_t *a, int32_t broker,
+                                                     const kafka_topic_partition_t *tps, size_t n,
+                                                     int64_t timeout_ms, kafka_producers_t **out);
+KAFKA_API void kafka_producers_free(kafka_producers_t *p);
+
+/* Writes an abort marker into one partition, past the transaction's coordinator: for transactions
+ * that nobody ends any more. coordinator_epoch -1: none was seen. */
+KAFKA_API kafka_err_t kafka_admin_abort_transaction(kafka_admin_t *a, const char *topic,
+                                                    int32_t partition, int64_t producer_id,
+                                                    int32_t producer_epoch,
+                                                    int32_t coordinator_epoch, int64_t timeout_ms);
+
+typedef struct {
+    kafka_err_t err;
+    int64_t producer_id;
+    int32_t producer_epoch;
+} kafka_fenced_producer_t;
+/* Takes the ids from whoever has them: their transactions are aborted, their producers refused.
+ * out[i] is of ids[i]; the result is the first error. */
+KAFKA_API kafka_err_t kafka_admin_fence_producers(kafka_admin_t *a, const char *const *ids,
+                                                  size_t n, int64_t timeout_ms,
+                                                  kafka_fenced_producer_t *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,11 +13,21 @@
 
 /* ---- the coordinator ---- */
 
-void admin_group_begin(struct admin_group *g, kafka_admin_t *a, const char *group)
+static void begin(struct admin_group *g, kafka_admin_t *a, int8_t type, const char *key)
 {
     g->admin = a;
-    coordinator_init(&g->coordinator, a->cluster, COORDINATOR_GROUP, group);
+    coordinator_init(&g->coordinator, a->cluster, type, key);
     g->coordinator.shared = true;
+}
+
+void admin_group_begin(struct admin_group *g, kafka_admin_t *a, const char *group)
+{
+    begin(g, a, COORDINATOR_GROUP, group);
+}
+
+void admin_txn_begin(struct admin_group *g, kafka_admin_t *a, const char *id)
+{
+    begin(g, a, COORDINATOR_TRANSACTION, id);
 }
 
 kafka_err_t admin_group_run(struct admin_group *g, struct op *op, int64_t timeout_ms)

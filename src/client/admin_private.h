@@ -28,12 +28,13 @@ kafka_err_t admin_say(struct admin_said *s, int16_t code, struct str message);
 /* A copy in the arena; NULL for null. */
 const char *admin_keep(struct arena *a, struct str s);
 int32_t admin_request_timeout(int64_t timeout_ms);
-/* One operation on a group's coordinator. */
+/* One operation on the coordinator of a group, or of a transactional id. */
 struct admin_group {
     struct coordinator coordinator;
     kafka_admin_t *admin;
 };
 void admin_group_begin(struct admin_group *g, kafka_admin_t *a, const char *group);
+void admin_txn_begin(struct admin_group *g, kafka_admin_t *a, const char *id);
 kafka_err_t admin_group_run(struct admin_group *g, struct op *op, int64_t timeout_ms);
 void admin_group_end(struct admin_group *g); /* @blocks briefly */
 
