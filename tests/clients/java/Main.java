@@ -59,6 +59,7 @@ public final class Main {
         int failed = 0;
         RecordChecks.register();
         AdminChecks.register();
+        TransactionChecks.register();
         for (String name : names) {
             try {
                 Check check = CHECKS.get(name);

@@ -249,7 +249,7 @@ def run_checks(table, names):
     return 1 if failed else 0
 
 
-def main(adapter_type, admin_checks_type, member):
+def main(adapter_type, admin_checks_type, member, transaction_checks_type=None):
     mode, broker, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
     status = 0
     if mode == "member":
@@ -263,6 +263,10 @@ def main(adapter_type, admin_checks_type, member):
         for name in dir(admin):
             if name.startswith("admin_"):
                 table[name.replace("_", "-")] = getattr(admin, name)
+        if transaction_checks_type:
+            transactions = transaction_checks_type(adapter)
+            table["transactions"] = transactions.transactions
+            table["transactions-copy"] = transactions.transactions_copy
         status = run_checks(table, rest[2:])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,6 @@
 """confluent.py - confluent-kafka (librdkafka) as driver.py wants it."""
+import time
+
 import confluent_kafka as ck
 from confluent_kafka import admin as ca
 
@@ -78,6 +80,99 @@ class Adapter(common.Adapter):
 
     def too_large(self, error):
         return error.args[0].code() == ck.KafkaError.MSG_SIZE_TOO_LARGE
+
+
+class TransactionChecks:
+    def __init__(self, adapter):
+        self.a = adapter
+
+    def producer(self, id):
+        p = ck.Producer({"bootstrap.servers": self.a.broker, "transactional.id": id, "transaction.timeout.ms": 60000})
+        p.init_transactions(30)
+        return p
+
+    def values(self, topic, partition, isolation):
+        """Of a partition that is read to its end."""
+        c = self.a.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 100})
+        c.assign([ck.TopicPartition(topic, partition, 0)])
+        got, end = [], []
+
+        def more():
+            for m in c.consume(1000, 0.2):
+                if m.error() and m.error().code() == ck.KafkaError._PARTITION_EOF:
+                    end.append(m.offset())
+                elif m.error():
+                    raise ck.KafkaException(m.error())
+                else:
+                    got.append(m.value())
+            return end
+        until("the end of %s-%d" % (topic, partition), more)
+        c.close()
+        return got
+
+    def transactions(self):
+        topic = self.a.topic("transactions")
+        self.a.create(topic, 2)
+        p, committed, all = self.producer(topic), [], []
+        for i in range(20):
+            part = [b"%d-%d" % (i, k) for k in range(3)]
+            p.begin_transaction()
+            for partition in (0, 1):
+                for v in part:
+                    p.produce(topic, v, partition=partition)
+            if i % 4 == 3:
+                p.flush()
+                p.abort_transaction(30)
+            else:
+                p.commit_transaction(30)
+                committed += part
+            all += part
+        p.begin_transaction()
+        p.produce(topic, b"open", partition=0)
+        p.flush()
+        same(self.values(topic, 0, "read_committed"), committed, "while one is open")
+        self.producer(topic)  # aborts that
+        try:
+            p.produce(topic, b"late", partition=1)
+            p.commit_transaction(30)
+            raise AssertionError("the fenced producer has committed")
+        except ck.KafkaException as e:
+            require(e.args[0].fatal() or e.args[0].code() == ck.KafkaError._FENCED, "fenced: %s" % e)
+        for partition in (0, 1):
+            same(self.values(topic, partition, "read_committed"), committed, "committed")
+            same(self.values(topic, partition, "read_uncommitted"), all + [b"open"] * (partition == 0), "all")
+
+    def transactions_copy(self):
+        """Reads one topic in a group, writes another, and its offsets: each record once, whatever is aborted."""
+        source, to = self.a.topic("transactions-from"), self.a.topic("transactions-to")
+        self.a.create(source, 3)
+        self.a.create(to, 3)
+        want = [b"v%d" % i for i in range(1000)]
+        self.a.send(source, [(None, v, [], None, i % 3) for i, v in enumerate(want)])
+        p, n, round = self.producer(to), 0, 0
+        c = self.a.consumer(**{"group.id": to, "fetch.wait.max.ms": 100})
+        c.subscribe([source])
+        end = time.monotonic() + 60
+        while n < len(want):
+            require(time.monotonic() < end, "copied %d records in 60 s" % n)
+            messages = c.consume(100, 1)
+            if not messages:
+                continue
+            p.begin_transaction()
+            for m in messages:
+                p.produce(to, m.value(), partition=m.partition())
+            p.send_offsets_to_transaction(c.position(c.assignment()), c.consumer_group_metadata(), 30)
+            round += 1
+            if round % 3:
+                p.commit_transaction(30)
+                n += len(messages)
+                continue
+            p.abort_transaction(30)
+            for at in c.committed(c.assignment(), 30):
+                c.seek(ck.TopicPartition(at.topic, at.partition, max(at.offset, 0)))
+        c.close()
+        got = [v for partition in range(3) for v in self.values(to, partition, "read_committed")]
+        same(sorted(got), sorted(want), "copied")
 
 
 class AdminChecks:
@@ -242,4 +337,4 @@ def member(broker, args):
 
 
 if __name__ == "__main__":
-    common.main(Adapter, AdminChecks, member)
+    common.main(Adapter, AdminChecks, member, TransactionChecks)
