@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -418,12 +419,39 @@ static void what_is_not_in_memory_is_not_waited_for(void **state)
     unlink(path);
 }
 
+/* On a disk; in memory there is nothing to read ahead. Thousands of indexes are touched once each.
+ */
+static void a_touch_of_a_map_costs_one_page(void **state)
+{
+    enum { SIZE = 8 << 20 };
+    static unsigned char in_memory[SIZE / 4096];
+    char path[] = "./kafkad-map-XXXXXX"; /* the build's folder: TMPDIR may be memory */
+    int fd = mkstemp(path);
+    if (fd < 0)
+        skip();
+    close(fd);
+    struct file *f;
+    void *p;
+    assert_int_equal(fs_open(fs_posix(), path, O_RDWR, &f), 0);
+    unlink(path);
+    assert_int_equal(file_truncate(f, SIZE), 0);
+    assert_int_equal(file_map(f, SIZE, true, &p), 0);
+    ((volatile char *)p)[SIZE / 2] = 1;
+    assert_int_equal(mincore(p, SIZE, in_memory), 0);
+    int pages = 0;
+    for (size_t i = 0; i < sizeof(in_memory); i++)
+        pages += in_memory[i] & 1;
+    assert_in_range(pages, 1, 4); /* the system may take larger pages than 4 KiB */
+    file_unmap(f, p, SIZE);
+    file_unref(f);
+}
+
 UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference_closes),
-          unit_test(mappings), unit_test(short_reads_and_writes_are_gone_on_with),
-          unit_test(reads_all_up_to_a_limit), unit_test(replaces_whole_files),
-          unit_test(overwrites_in_place), unit_test(lists_names_until_told_to_stop),
-          unit_test(makes_and_removes_trees), unit_test(makes_relative_trees),
-          unit_test(a_lock_keeps_other_processes_out),
+          unit_test(mappings), unit_test(a_touch_of_a_map_costs_one_page),
+          unit_test(short_reads_and_writes_are_gone_on_with), unit_test(reads_all_up_to_a_limit),
+          unit_test(replaces_whole_files), unit_test(overwrites_in_place),
+          unit_test(lists_names_until_told_to_stop), unit_test(makes_and_removes_trees),
+          unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out),
           unit_test(a_lock_is_of_the_file_that_the_name_leads_to),
           unit_test(an_unlock_leaves_the_file_of_another_one),
           unit_test(a_folder_that_does_not_open_was_not_synced),

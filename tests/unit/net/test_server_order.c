@@ -117,6 +117,7 @@ static void answer_hurried(struct net_request *r)
 
 static void request_that_answers_when_hurried(void *arg, struct net_request *r)
 {
+    r->aborted = net_request_no_answer;
     lock_and_count(arg, &((struct server_test *)arg)->requests);
     if (r->hurry)
         answer_hurried(r);
