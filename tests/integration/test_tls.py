@@ -274,6 +274,54 @@ class Clients(Tls):
             self.assertEqual(status, 0, err)
 
 
+class Changes(Tls):
+    """Listeners with TLS that come and go while the broker runs."""
+
+    def alter(self, b, values, error=0):
+        with kwire.Conn(b.port) as k:
+            r, = k.call("IncrementalAlterConfigs", 1, validate_only=False, resources=[{
+                "resource_type": 4, "resource_name": "1", "configs": [
+                    {"name": n, "config_operation": 1 if v is None else 0, "value": v} for n, v in values.items()]}])["responses"]
+        self.assertEqual(r["error_code"], error, r["error_message"])
+        return r["error_message"]
+
+    def test_a_listener_with_tls_is_added_and_removed(self):
+        with harness.Broker({"broker.id": "1"}) as b:
+            plain = "PLAINTEXT://127.0.0.1:0"
+            added = {"listeners": plain + ",EXT://127.0.0.1:0", "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXT:SSL"}
+            self.assertIn("ssl.keystore.location: must be set", self.alter(b, added, 42))
+            self.ca.make("broker")
+            added.update(self.ca.settings("broker", "listener.name.ext."))
+            mark = b.mark()
+            self.alter(b, added)
+            port = int(re.search(r":(\d+)$", b.wait_line(r" listening on EXT://", after=mark)).group(1))
+            context = ssl.create_default_context(cafile=self.ca.ca)
+
+            def asks():
+                with socket.create_connection(("localhost", port), 30) as raw, \
+                        context.wrap_socket(raw, server_hostname="localhost") as s:
+                    s.sendall(b"\0\0\0\x0a" + b"\0\x12\0\0\0\0\0\x07\xff\xff")
+                    return s.recv(8)[4:]
+            self.assertEqual(asks(), b"\0\0\0\x07")
+            b.restart() # it is there again
+            port = int(re.search(r":(\d+)$", b.wait_line(r" listening on EXT://")).group(1))
+            self.assertEqual(asks(), b"\0\0\0\x07")
+            mark = b.mark()
+            self.alter(b, {k: None for k in added})
+            b.wait_line("no longer listening on EXT", after=mark)
+            with self.assertRaises(OSError):
+                asks()
+
+    def test_a_file_that_is_gone_leaves_what_is_in_force(self):
+        with self.broker() as b:
+            with open(self.ca.path("broker.pem"), "w") as f:
+                f.write("damaged")
+            message = self.alter(b, {"listener.name.ssl.ssl.keystore.location": self.ca.path("broker.pem")}, 42)
+            self.assertIn("has no private key", message)
+            r = run_tool("kafka-topics", "--bootstrap-server", self.at(b), "--command-config", self.ca.client_file(), "--list")
+            self.assertEqual(r.status, 0, r.err)
+
+
 @unittest.skipUnless(os.path.exists("/usr/share/zookeeper/bin/zkServer.sh"), "no ZooKeeper")
 class Brokers(Tls):
     def cluster(self, **more):
