@@ -359,6 +359,7 @@ static int set_habits(const struct making *m)
     SSL_CTX_set_session_cache_mode(m->ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_session_id_context(m->ctx, id, sizeof(id) - 1);
     SSL_CTX_set_max_cert_list(m->ctx, PEER_CHAIN_MAX);
+    SSL_CTX_set_dh_auto(m->ctx, 1);
     SSL_CTX_set_read_ahead(m->ctx, 1);
     SSL_CTX_set_default_read_buffer_len(m->ctx, READ_AHEAD);
     return 0;
