@@ -2,11 +2,10 @@
  * what is written reads back and has the right form; nonsense is refused. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "metadata/znode.h"
-
-#include <stdlib.h>
 
 #include "unit.h"
 
