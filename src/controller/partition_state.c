@@ -128,13 +128,20 @@ static bool is_told(const struct controller *c, const struct ctl_partition *p,
     }
 }
 
+/* A leader that may have lost records is not kept. */
+static enum election_strategy strategy_for(struct flow *f, const struct ctl_partition *p)
+{
+    enum election_strategy how = job_of(f)->strategy;
+    return how == ELECT_KEEP && bounced_any(p) ? ELECT_TAKEN_OVER : how;
+}
+
 /* The state is in the store: in memory now, and told to the brokers with the round. */
 static void take_over(struct flow *f, struct state_item *it, int32_t epoch)
 {
     struct controller *c = controller_of(f);
     struct ctl_partition *p = it->partition;
     bool is_new = p->state == PARTITION_NEW;
-    enum election_strategy how = job_of(f)->strategy;
+    enum election_strategy how = strategy_for(f, p);
     it->phase = STATE_OVER;
     if (context_set_known(p, &it->node, epoch)) {
         flow_fail(f, -ENOMEM);
@@ -160,7 +167,7 @@ static void elect(struct flow *f, struct state_item *it, const struct partition_
     struct election e = {.isr = now->isr, .leader = now->leader};
     if (!prepare(f, p, &e, &who, now->isr.n))
         return;
-    enum election_strategy how = job_of(f)->strategy;
+    enum election_strategy how = strategy_for(f, p);
     bool found = election_run(&e, how, &who);
     if (!found && !sure) { /* its leader may have written another ISR */
         it->phase = STATE_READ;

@@ -71,6 +71,16 @@ static int move(struct sim_cluster *c, const char *topic, int32_t partition, con
     return k.out.moves.responses.v[0].partitions.v[0].error_code;
 }
 
+/* Of its registration; that of one that bounced is not its registrar's. */
+static int64_t epoch_of(struct sim_cluster *c, int32_t broker)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/brokers/ids/%d", (int)broker);
+    struct store_op op = store_op_exists(path, false);
+    assert_int_equal(run_op(c->base, &op), 0);
+    return op.stat.czxid;
+}
+
 /* The leader has found these in sync, and says so. */
 static int sync_up(struct sim_cluster *c, const int32_t *isr, int n)
 {
@@ -88,7 +98,7 @@ static int sync_up(struct sim_cluster *c, const int32_t *isr, int n)
     t.topic_id = metadata_topic(s, STR_LIT("t"))->id;
     metadata_release(s);
     q.broker_id = now.leader;
-    q.broker_epoch = broker_registrar_epoch(c->brokers[now.leader].registrar);
+    q.broker_epoch = epoch_of(c, now.leader);
     q.topics.v = &t;
     q.topics.n = 1;
     t.partitions.v = &p;
@@ -837,8 +847,35 @@ static void many_moves_are_cancelled_at_once(void **state)
     sim_stop(c);
 }
 
+/* The leader of a partition that moves was killed and is back before anybody noticed, and so is the
+ * controller gone: the next one goes on with the move, but not with that leader. */
+static void a_leader_that_bounced_unseen_does_not_lead_the_move(void **state)
+{
+    for (int both = 0; both < 2; both++) {
+        struct sim_cluster *c = &cluster;
+        static const int32_t all[] = {0, 1, 2, 3}, rest[] = {1, 2, 3};
+        open_with_controller_apart(c);
+        assert_int_equal(move(c, "t", 0, target, 2), 0);
+        sim_bounce(c, 0);
+        if (both)
+            sim_bounce(c, 1);
+        sim_broker_kill(c, 4, false);
+        sim_drain(c);
+        struct partition_node now = sim_state(c, "t", 0, NULL);
+        node_is(c, MOVING);
+        assert_int_equal(now.leader, both ? 0 : 1); /* both: there is nobody better */
+        assert_int_equal(id_list_has(now.isr, 0), both);
+        all_are_in_the_epoch_of_the_leader(c, all, 4);
+        assert_int_equal(both ? sync_up(c, all, 4) : sync_up(c, rest, 3), 0);
+        node_is(c, DONE);
+        sim_check(c);
+        sim_stop(c);
+    }
+}
+
 UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted),
           unit_test(moves_of_one_topic_are_written_together), unit_test(moves_are_listed_as_asked),
+          unit_test(a_leader_that_bounced_unseen_does_not_lead_the_move),
           unit_test(many_moves_are_cancelled_at_once), unit_test(more_and_fewer_replicas),
           unit_test(nothing_is_deleted_while_the_target_cannot_lead),
           unit_test(an_added_target_that_cannot_lead_yet_goes_on),
