@@ -36,10 +36,16 @@ static bool lead(const struct election *e, bool in_sync, bool staying, int most,
     return false;
 }
 
+/* Those that are assigned: a leader that had not heard of it yet may have taken in one that is not
+ * any more. Unless there are no others. */
 static void keep_isr(const struct election *e, struct elected *out)
 {
+    bool any = false;
     for (int i = 0; i < e->isr.n; i++)
-        out->isr[out->isr_n++] = e->isr.v[i];
+        any |= find(e, e->isr.v[i]) != NULL;
+    for (int i = 0; i < e->isr.n; i++)
+        if (!any || find(e, e->isr.v[i]))
+            out->isr[out->isr_n++] = e->isr.v[i];
 }
 
 /* Those that are online; with `alive`, all but those that stop. */
@@ -47,7 +53,7 @@ static void shrink_isr(const struct election *e, bool alive, struct elected *out
 {
     for (int i = 0; i < e->isr.n; i++) {
         const struct election_replica *r = find(e, e->isr.v[i]);
-        if (alive ? !r || !r->stopping : r && r->online)
+        if (r && (alive ? !r->stopping : r->online))
             out->isr[out->isr_n++] = e->isr.v[i];
     }
 }

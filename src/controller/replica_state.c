@@ -206,13 +206,14 @@ static void decide_by_what_is_known(struct flow *f, struct state_item *it)
     }
 }
 
+/* An epoch that is news was written by us, and the answer lost: nobody has been told of it yet. */
 static void decide_by_what_was_read(struct flow *f, struct state_item *it,
                                     const struct partition_node *now, int32_t epoch)
 {
     if (id_list_has(now->isr, it->replica->broker))
         take_out(f, it, now, epoch);
     else
-        tell_others(f, it, now, epoch, false);
+        tell_others(f, it, now, epoch, now->leader_epoch > it->partition->leader_epoch);
 }
 
 static void out_is_written(struct flow *f, struct state_item *it, int32_t epoch)

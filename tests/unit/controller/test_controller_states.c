@@ -71,6 +71,32 @@ static void changed_states_are_read_and_the_others_go_on(void **state)
     sim_stop(c);
 }
 
+/* The answer to what we wrote was lost, and the state is read: who leads or follows has not heard
+ * of its epoch yet. Seen by the simulator: a leader in the epoch before refused its follower for
+ * ever. */
+static void a_write_whose_answer_was_lost_is_told(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    static const int32_t order[] = {1, 2, 3};
+    int32_t version;
+    sim_start(c, 4);
+    assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
+    struct partition_node p = sim_state(c, "t", 0, &version);
+    int32_t left[] = {1, 2};
+    p.isr = (struct id_list){left, 2};
+    p.leader_epoch++;
+    struct bytes data = znode_partition_encode(&p, &c->arena);
+    struct store_op op = store_op_set("/brokers/topics/t/partitions/0/state", data, version);
+    assert_int_equal(run_op(c->base, &op), 0);
+    sim_broker_kill(c, 3, true);
+    sim_drain(c);
+    assert_int_equal(sim_state(c, "t", 0, NULL).leader_epoch, p.leader_epoch);
+    for (int32_t id = 1; id <= 2; id++)
+        assert_int_equal(sim_replica(c, id, "t", 0)->leader_epoch, p.leader_epoch);
+    sim_check(c);
+    sim_stop(c);
+}
+
 static void malformed_states_are_passed_over(void **state)
 {
     struct sim_cluster *c = &cluster;
@@ -162,6 +188,7 @@ static void a_topic_that_vanishes_in_the_middle_holds_nothing_up(void **state)
 }
 
 UNIT_MAIN(unit_test(changed_states_are_read_and_the_others_go_on),
+          unit_test(a_write_whose_answer_was_lost_is_told),
           unit_test(malformed_states_are_passed_over),
           unit_test(a_creation_that_was_left_in_the_middle_is_finished),
           unit_test(a_topic_that_vanishes_in_the_middle_holds_nothing_up))

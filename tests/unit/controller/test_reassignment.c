@@ -450,6 +450,25 @@ static void a_new_target_replaces_the_old_one(void **state)
     sim_stop(c);
 }
 
+/* Its leader took in an added replica, and nobody has heard of it; another target drops that one:
+ * it is not in the ISR then. Seen by the simulator. */
+static void who_is_dropped_leaves_the_isr_that_was_not_known(void **state)
+{
+    struct sim_cluster *c = &cluster;
+    static const int32_t three[] = {0, 1, 2}, other[] = {3, 1}, all[] = {0, 1, 3};
+    open_with_topic(c);
+    assert_int_equal(move(c, "t", 0, target, 2), 0);
+    write_isr(c, three, 3);
+    assert_int_equal(move(c, "t", 0, other, 2), 0);
+    struct partition_node p = sim_state(c, "t", 0, NULL);
+    assert_int_equal(p.isr.n, 2);
+    assert_false(id_list_has(p.isr, 2));
+    assert_int_equal(sync_up(c, all, 3), 0);
+    assert_int_equal(sim_state(c, "t", 0, NULL).isr.n, 2);
+    sim_check(c);
+    sim_stop(c);
+}
+
 /* Only an added replica is in sync: a cancelled move, or another target, would drop it, and with it
  * the records. Where the ISR was not known to be such, it keeps its folder. Seen by the simulator.
  */
@@ -884,6 +903,7 @@ UNIT_MAIN(unit_test(a_partition_moves), unit_test(a_topic_that_moves_is_deleted)
           unit_test(a_cancelled_move_gives_the_leadership_back),
           unit_test(a_new_target_replaces_the_old_one),
           unit_test(who_alone_is_in_sync_is_not_dropped),
+          unit_test(who_is_dropped_leaves_the_isr_that_was_not_known),
           unit_test(what_has_begun_goes_on_when_asked_again), unit_test(what_cannot_be_is_refused),
           unit_test(a_refusal_says_why), unit_test(tools_ask_by_a_node),
           unit_test(a_controller_that_dies_does_not_stop_a_move))
