@@ -41,7 +41,7 @@ static struct txn *make_id(struct txn_coordinator *c, const struct txn_call *cal
     return t;
 }
 
-static void init(struct txn_coordinator *c, struct txn_call *call, int32_t partition)
+static void run_init(struct txn_coordinator *c, struct txn_call *call, int32_t partition)
 {
     enum txn_init_step step = TXN_INIT_BUMP;
     enum kerr e;
@@ -66,14 +66,6 @@ static void init(struct txn_coordinator *c, struct txn_call *call, int32_t parti
         txn_init_image(t, step, new_id, call->epoch, call->timeout_ms, now_ms(c), &to);
         txn_write_start(c, t, &to, call);
     }
-}
-
-static void run_init(struct txn_coordinator *c, struct txn_call *call, int32_t partition)
-{
-    if (call->timeout_ms <= 0 || call->timeout_ms > c->o.config.max_timeout_ms)
-        txn_call_finish(call, KERR_INVALID_TRANSACTION_TIMEOUT);
-    else
-        init(c, call, partition);
 }
 
 /* ---- partitions ---- */
@@ -281,6 +273,11 @@ static void run_describe(struct txn_coordinator *c, struct txn_call *call)
 
 /* ---- all of them ---- */
 
+static bool is_legal_timeout(const struct txn_coordinator *c, int32_t ms)
+{
+    return ms > 0 && ms <= c->o.config.max_timeout_ms;
+}
+
 static void handle_one(struct txn_coordinator *c, struct txn_call *call)
 {
     static void (*const run[TXN_CALLS])(struct txn_coordinator *, struct txn_call *, int32_t) = {
@@ -290,8 +287,12 @@ static void handle_one(struct txn_coordinator *c, struct txn_call *call)
         [TXN_CALL_END] = run_end,
     };
     int32_t partition;
-    enum kerr e = KERR_INVALID_REQUEST;
-    if (call->id.len > 0)
+    enum kerr e;
+    if (call->id.len <= 0)
+        e = KERR_INVALID_REQUEST;
+    else if (call->api == TXN_CALL_INIT && !is_legal_timeout(c, call->timeout_ms))
+        e = KERR_INVALID_TRANSACTION_TIMEOUT; /* whoever coordinates the id */
+    else
         e = c->active ? txn_coordinator_admit(c, call->id, &partition)
                       : KERR_COORDINATOR_NOT_AVAILABLE;
     if (e == KERR_NONE)

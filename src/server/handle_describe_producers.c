@@ -40,6 +40,12 @@ static void describe_one(struct describe_op *op, struct str topic,
     enum kerr e = KERR_UNKNOWN_TOPIC_OR_PARTITION;
     struct topic_partition tp = {topic, out->partition_index};
     struct partition *p = NULL;
+    const char *problem = topic_name_problem(topic);
+    if (problem) {
+        out->error_code = KERR_INVALID_TOPIC_EXCEPTION;
+        out->error_message = str_of(problem);
+        return;
+    }
     if (metadata_partition(op->snapshot, topic, tp.partition))
         p = replica_manager_find(broker_replicas(op->req->broker), tp, &e);
     struct log *log = p ? partition_log(p) : NULL;

@@ -377,6 +377,10 @@ class Markers(harness.BrokerTest):
             self.assertEqual(mark(77, 4, 6), t.NONE)
             self.assertEqual(mark(77, 4, 6, "none"), t.UNKNOWN_TOPIC_OR_PARTITION)
             self.assertEqual(c.call("WriteTxnMarkers", 1, markers=[])["markers"], [])
+            for topic, error in (("none", t.UNKNOWN_TOPIC_OR_PARTITION), ("bad name", 17)):
+                a = c.call("DescribeProducers", 0, topics=[{"name": topic, "partition_indexes": [0, 1]}])
+                self.assertEqual([p["error_code"] for p in a["topics"][0]["partitions"]], [error] * 2)
+                self.assertTrue(all(p["error_message"] for p in a["topics"][0]["partitions"]))
             producers = c.call("DescribeProducers", 0, topics=[{"name": "m", "partition_indexes": [0]}])
             state = producers["topics"][0]["partitions"][0]["active_producers"][0]
             self.assertEqual((state["producer_id"], state["producer_epoch"], state["last_sequence"],

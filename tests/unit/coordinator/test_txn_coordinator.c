@@ -680,6 +680,10 @@ static void ids_are_served_where_their_partition_is(void **state)
     assert_int_equal(init(&r, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
     txn_coordinator_resigned(r.c, home, 5); /* the same */
     assert_int_equal(init(&r, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    struct call c;
+    struct txn_call long_one = init_call("x", -1, -1);
+    long_one.timeout_ms = MAX_TIMEOUT + 1; /* is wrong at any coordinator */
+    assert_int_equal(run(&r, &c, long_one), KERR_INVALID_TRANSACTION_TIMEOUT);
     uint64_t old = r.load;
     txn_coordinator_resigned(r.c, home, 7);
     txn_coordinator_elected(r.c, home, 8);
