@@ -46,6 +46,17 @@ static bool is_final(kafka_err_t err)
     return err > 0 && !kafka_err_is_retriable(err);
 }
 
+/* The broker found: a connection of our own to it, or the one that all use, once metadata has it.
+ */
+static bool take(struct coordinator *co, const struct find_coordinator_response *m)
+{
+    if (co->shared && cluster_find_node(co->cluster, m->node_id))
+        co->node_id = m->node_id;
+    else
+        co->node = node_open(co->cluster, m->node_id, m->host, (int)m->port);
+    return co->node || co->node_id >= 0;
+}
+
 static void on_found(void *arg, int status, int version, const void *response)
 {
     struct coordinator_ask *a = arg;
@@ -58,7 +69,7 @@ static void on_found(void *arg, int status, int version, const void *response)
     kafka_err_t err = status == 0 ? m->error_code : client_err_of_status(status);
     if (err == KAFKA_OK && (m->host.len <= 0 || m->port <= 0 || m->port > 65535))
         err = KERR_COORDINATOR_NOT_AVAILABLE;
-    if (err == KAFKA_OK && !(co->node = node_open(co->cluster, m->node_id, m->host, (int)m->port)))
+    if (err == KAFKA_OK && !take(co, m))
         err = KAFKA_ERR_NO_MEMORY;
     if (err == KAFKA_OK) {
         co->failures = 0;
@@ -119,7 +130,9 @@ void coordinator_forget(struct coordinator *co)
 
 void coordinator_failed(struct coordinator *co, struct node *n)
 {
-    if (co->node == n || co->node_id >= 0)
+    /* a shared one may be gone by now: it is not looked at */
+    bool shared = co->node_id >= 0 && cluster_find_node(co->cluster, co->node_id) == n;
+    if (co->node == n || shared)
         coordinator_forget(co);
 }
 

@@ -152,7 +152,44 @@ static void several_threads_ask_at_once(void **state)
     end(&t);
 }
 
+static int64_t group_offset(struct admin_test *t)
+{
+    kafka_topic_partition_t tp = {"t", 0};
+    kafka_offset_list_t *list = NULL;
+    assert_int_equal(kafka_admin_group_offsets(t->a, "g", &tp, 1, 0, 60000, &list), KAFKA_OK);
+    int64_t offset = list->v[0].offset;
+    kafka_offset_list_free(list);
+    return offset;
+}
+
+/* A tool that looks at a thousand groups does not connect a thousand times; a coordinator that
+ * moves is followed all the same. */
+static void operations_on_groups_share_a_brokers_connection(void **state)
+{
+    struct admin_test t;
+    kafka_cluster_info_t *info = NULL;
+    begin(&t, 2);
+    mock_topic(t.m, "t", 1);
+    mock_set_committed(t.m, "t", 0, 42);
+    mock_move_coordinator(t.m, 1);
+    assert_int_equal(kafka_admin_describe(t.a, NULL, 0, 60000, &info), KAFKA_OK);
+    kafka_cluster_info_free(info);
+    assert_int_equal(group_offset(&t), 42);
+    int connections = mock_seen(t.m, API_API_VERSIONS); /* each begins with one */
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(group_offset(&t), 42);
+    assert_int_equal(mock_seen(t.m, API_API_VERSIONS), connections);
+    for (int i = 0; i < 4; i++) {
+        mock_move_coordinator(t.m, i % 2);
+        assert_int_equal(group_offset(&t), 42);
+        mock_script(t.m, API_OFFSET_FETCH, i < 2 ? MOCK_DROP : MOCK_ERROR, KERR_NOT_COORDINATOR, 1);
+        assert_int_equal(group_offset(&t), 42);
+    }
+    end(&t);
+}
+
 UNIT_MAIN(unit_test(topics_are_made_and_described_and_deleted),
           unit_test(what_heals_is_tried_again), unit_test(time_ends_what_does_not_heal),
           unit_test(without_a_broker_that_is_said), unit_test(versions_of_every_broker),
-          unit_test(several_threads_ask_at_once))
+          unit_test(several_threads_ask_at_once),
+          unit_test(operations_on_groups_share_a_brokers_connection))
