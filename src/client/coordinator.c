@@ -41,9 +41,11 @@ static void ask_later(struct coordinator *co)
                          cluster_backoff_ms(co->cluster, co->failures++));
 }
 
-static bool is_final(kafka_err_t err)
+/* A consumer's poll is told of a refusal by the cluster, and may go on after it. */
+static bool is_final(const struct coordinator *co, kafka_err_t err)
 {
-    return err > 0 && !kafka_err_is_retriable(err);
+    return (err > 0 && !kafka_err_is_retriable(err)) ||
+           (err == KAFKA_ERR_AUTHENTICATION && co->type == COORDINATOR_TRANSACTION);
 }
 
 /* The broker found: a connection of our own to it, or the one that all use, once metadata has it.
@@ -74,7 +76,7 @@ static void on_found(void *arg, int status, int version, const void *response)
     if (err == KAFKA_OK) {
         co->failures = 0;
         tell(co);
-    } else if (is_final(err)) {
+    } else if (is_final(co, err)) {
         co->err = err;
         tell(co);
     } else {

@@ -24,6 +24,7 @@ static const struct {
     {KAFKA_ERR_BAD_RESPONSE,                      {0,       FIND,      FIND,      FIND,      FIND,      FIND}},
     {KAFKA_ERR_NO_MEMORY,                         {0,       RETRY,     RETRY,     RETRY,     RETRY,     RETRY}},
     {KAFKA_ERR_UNSUPPORTED,                       {0,       FATAL,     FATAL,     FATAL,     FATAL,     FATAL}},
+    {KAFKA_ERR_AUTHENTICATION,                    {0,       FATAL,     FATAL,     FATAL,     FATAL,     FATAL}},
     {KERR_INVALID_PRODUCER_EPOCH,                 {0,       FENCED,    FENCED,    FENCED,    FENCED,    FENCED}},
     {KERR_PRODUCER_FENCED,                        {0,       FENCED,    FENCED,    FENCED,    FENCED,    FENCED}},
     {KERR_INVALID_PRODUCER_ID_MAPPING,            {0,       FATAL,     BUMP,      BUMP,      FATAL,     BUMP}},
