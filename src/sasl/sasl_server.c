@@ -103,7 +103,7 @@ static int fill(struct sasl_server_config *c, const struct sasl_server_settings 
     if (!sasl_mechanism_served(s->mechanism))
         return refuse(err, err_n, sasl_mechanism_name(s->mechanism), "is not served here");
     if (wants && !s->jaas)
-        return refuse(err, err_n, "", "is not set");
+        return refuse(err, err_n, "", "is not set (what a JAAS file of Java has goes there)");
     if (s->jaas) {
         int rc = jaas_parse_for(str_of(s->jaas), s->mechanism, &c->arena, &c->module, &problem);
         if (rc)

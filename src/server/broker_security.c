@@ -22,7 +22,8 @@ struct secured_listener {
     struct listen_security listen;
     struct peer_security peer;
     struct sasl_listener *sasl; /* owned; NULL = no SASL here */
-    struct peer_auth *auth;     /* owned; NULL = we do not log in there */
+    uint64_t sasl_fingerprint;
+    struct peer_auth *auth; /* owned; NULL = we do not log in there */
 };
 
 struct broker_security {
@@ -59,6 +60,7 @@ static int add_sasl(struct broker_security *s, struct secured_listener *own, con
     int rc = sasl_listener_new(c, l->name, s->users, &own->sasl, err, err_n);
     if (!rc && sasl_listener_for_brokers(c, l))
         rc = sasl_listener_peer(c, l->name, s->clock, &own->auth, err, err_n);
+    own->sasl_fingerprint = sasl_listener_fingerprint(c, l->name);
     own->listen.secured = sasl_gate_secured;
     own->listen.arg = own->sasl;
     own->peer.auth = own->auth;
@@ -85,13 +87,21 @@ static int add(struct broker_security *s, const struct config *c, const struct l
     return rc;
 }
 
-/* A listener of the name whose protocol is another one now is a new one: what the former had stays,
- * behind it, for those who still use it. */
+/* Settings of SASL do not change while a listener is there. */
+static bool is_same(const struct secured_listener *own, const struct config *c,
+                    const struct listener_config *l)
+{
+    return own->protocol == l->security_protocol &&
+           (!own->sasl || own->sasl_fingerprint == sasl_listener_fingerprint(c, l->name));
+}
+
+/* A listener of the name whose protocol, or login, is another one now is a new one: what the former
+ * had stays, behind it, for those who still use it. */
 static int apply_one(struct broker_security *s, const struct config *c,
                      const struct listener_config *l, char *err, size_t err_n)
 {
     struct secured_listener *own = find(s, str_of(l->name));
-    int rc = own && own->protocol == l->security_protocol ? 0 : add(s, c, l, err, err_n);
+    int rc = own && is_same(own, c, l) ? 0 : add(s, c, l, err, err_n);
     if (rc || !listener_has_tls(l))
         return rc;
     own = find(s, str_of(l->name));

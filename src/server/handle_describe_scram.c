@@ -1,6 +1,6 @@
 /* handle_describe_scram.c - DescribeUserScramCredentials: which SCRAM mechanisms users have, with
- * how many iterations, as the store has it. This version has no SASL; a cluster whose other brokers
- * have it keeps its users there, and kafka-configs asks for them whenever it describes users. */
+ * how many iterations, as the store has it. kafka-configs asks for them whenever it describes
+ * users. */
 #include <errno.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/hmap.h"
 #include "net/peer_sasl.h"
 #include "sasl/jaas.h"
 #include "server/config_value.h"
@@ -66,6 +67,31 @@ static int64_t max_reauth(const struct config *c, const char *listener, enum sas
     char name[NAME_MAX_];
     return number_of(
         config_listener_string(c, listener, lower(m, name), "connections.max.reauth.ms"), 0);
+}
+
+uint64_t sasl_listener_fingerprint(const struct config *c, const char *listener)
+{
+    static const char *const keys[] = {"sasl.jaas.config", "connections.max.reauth.ms"};
+    static const char *const others[] = {"sasl.enabled.mechanisms",
+                                         "sasl.mechanism.inter.broker.protocol",
+                                         "sasl.server.max.receive.size",
+                                         "connection.failed.authentication.delay.ms",
+                                         "sasl.oauthbearer.jwks.endpoint.url",
+                                         "sasl.oauthbearer.token.endpoint.url",
+                                         "sasl.oauthbearer.sub.claim.name",
+                                         "sasl.oauthbearer.scope.claim.name",
+                                         "sasl.oauthbearer.expected.issuer",
+                                         "sasl.oauthbearer.expected.audience",
+                                         "sasl.oauthbearer.clock.skew.seconds"};
+    uint64_t h = 0;
+    char name[NAME_MAX_];
+    for (int m = 0; m < SASL_MECHANISMS; m++)
+        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+            h = hash_int(h + hash_str(str_of(config_listener_string(
+                                 c, listener, lower((enum sasl_mechanism)m, name), keys[i]))));
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        h = hash_int(h + hash_str(str_of(config_listener_string(c, listener, NULL, others[i]))));
+    return h;
 }
 
 static int offer(struct sasl_listener *l, const struct config *c, const char *listener,

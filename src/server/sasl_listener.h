@@ -32,6 +32,9 @@ int sasl_listener_new(const struct config *c, const char *listener, struct scram
                       struct sasl_listener **out, char *err, size_t err_n);
 void sasl_listener_free(struct sasl_listener *l); /* NULL is fine */
 
+/* Other settings give another one: of a listener that was removed and comes back. */
+uint64_t sasl_listener_fingerprint(const struct config *c, const char *listener);
+
 /* How this broker logs in at others' listener of that name (sasl.mechanism.inter.broker.protocol).
  * Free with peer_sasl_free. As sasl_listener_new. */
 int sasl_listener_peer(const struct config *c, const char *listener, const struct clock *clock,

@@ -9,6 +9,7 @@ import unittest
 import harness
 import kwire
 import saslwire
+import zookeeper
 from saslwire import Refused
 
 UNSUPPORTED_MECHANISM, ILLEGAL_STATE, UNSUPPORTED_VERSION, FAILED = 33, 34, 35, 58
@@ -381,6 +382,53 @@ class Settings(unittest.TestCase):
         self.check(both + "sasl.jaas.config=%s\n" % saslwire.users(admin="s3cret"), None)
         self.check(both.replace("PLAIN", "SCRAM-SHA-256") + "sasl.jaas.config=%s\n" %
                    saslwire.login_of(saslwire.SCRAM_MODULE, "admin", "s3cret"), None)
+
+    def test_listeners_come_and_go_with_other_mechanisms(self):
+        """A listener that is removed and added again has the settings of that day, and not those of its first life."""
+        with broker("PLAIN") as b:
+            port = zookeeper.free_ports(1)[0]
+            here = ",".join("%s://127.0.0.1:%d" % (name, p) for name, p in b.ports.items())
+
+            def alter(**values):
+                values = {key.replace("__", "."): v for key, v in values.items()}
+                with kwire.Conn(b.port) as k:  # a listener that gets its port by number is bound anew
+                    answer = k.call("IncrementalAlterConfigs", 1, validate_only=False, resources=[{
+                        "resource_type": 4, "resource_name": "0", "configs": [
+                            {"name": n, "config_operation": 1 if v is None else 0, "value": v} for n, v in values.items()]}])
+                return answer["responses"][0]
+            sasl_map = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,EXTRA:SASL_PLAINTEXT"
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512", "SCRAM-SHA-256"):
+                answer = alter(**{"listeners": "%s,EXTRA://127.0.0.1:%d" % (here, port),
+                                  "listener__security__protocol__map": sasl_map,
+                                  "listener__name__extra__sasl__enabled__mechanisms": mechanism})
+                self.assertEqual(answer["error_code"], 0, answer)
+
+                def offered():
+                    try:
+                        with kwire.Conn(port) as e:
+                            return saslwire.handshake(e, mechanism)
+                    except (Refused, OSError):
+                        return None
+                self.assertEqual(harness.until("it listens", offered), [mechanism])
+                self.assertEqual(alter(listeners=here, listener__name__extra__sasl__enabled__mechanisms=None)["error_code"], 0)
+            answer = alter(**{"listeners": "%s,EXTRA://127.0.0.1:%d" % (here, port), "listener__security__protocol__map": sasl_map,
+                              "listener__name__extra__sasl__enabled__mechanisms": "GSSAPI"})
+            self.assertEqual(answer["error_code"], 42)
+            self.assertIn("GSSAPI is not served", answer["error_message"])
+
+    def test_secrets_are_not_shown(self):
+        with broker("PLAIN", more={"sasl.jaas.config": saslwire.users(admin="adminpw")}) as b, kwire.Conn(b.port) as k:
+            answer = k.call("DescribeConfigs", 4, include_synonyms=True, include_documentation=False, resources=[
+                {"resource_type": 4, "resource_name": "0", "configuration_keys": None}])
+            found = {c["name"]: c for c in answer["results"][0]["configs"]}
+            self.assertTrue(found["sasl.jaas.config"]["is_sensitive"])
+            self.assertNotIn("adminpw", repr(answer))
+            self.assertNotIn("alicepw", repr(answer))
+            answer = k.call("IncrementalAlterConfigs", 1, validate_only=False, resources=[{
+                "resource_type": 4, "resource_name": "0", "configs": [
+                    {"name": "listener.name.x.plain.sasl.jaas.config", "config_operation": 0, "value": "s3cret"}]}])
+            self.assertNotEqual(answer["responses"][0]["error_code"], 0)
+            self.assertFalse(any(w in line for line in b.lines for w in ("adminpw", "alicepw", "s3cret")))
 
     def test_frames_are_small_before_a_login(self):
         with broker("PLAIN", more={"sasl.server.max.receive.size": "1000"}) as b:
