@@ -38,6 +38,8 @@ static const struct {
     int bytes;
 } curves[] = {{"P-256", "P-256", 32}, {"P-384", "P-384", 48}, {"P-521", "P-521", 66}};
 
+const char jwt_no_key[] = "the key set does not have its key";
+
 struct jwt_key {
     EVP_PKEY *pkey;
     char *kid;    /* NULL = none */
@@ -259,5 +261,5 @@ const char *jwt_keys_verify(const struct jwt_keys *k, const char *alg_name, cons
         if (verify(&k->v[i], alg, signed_part, signature))
             return NULL;
     }
-    return any ? "its signature is wrong" : "the key set does not have its key";
+    return any ? "its signature is wrong" : jwt_no_key;
 }

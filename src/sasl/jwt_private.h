@@ -4,6 +4,9 @@
 
 #include "sasl/jwt.h"
 
+/* "The key set does not have its key": what jwt_keys_verify and jwt_check then return. */
+extern const char jwt_no_key[];
+
 /* kid NULL: any key of the algorithm's kind. NULL when some key verifies it, else a static text. */
 const char *jwt_keys_verify(const struct jwt_keys *k, const char *alg, const char *kid,
                             struct str signed_part, struct bytes signature);

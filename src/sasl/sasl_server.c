@@ -1,16 +1,13 @@
 /* sasl_server.c - see sasl_server.h: configs, and the exchanges of one message. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <openssl/rand.h>
 
 #include "sasl/oauth.h"
 #include "sasl/plain.h"
 #include "sasl/sasl_server_private.h"
-#include "sasl/url_file.h"
 
 enum { EXCHANGE_MEMORY = 8 << 20 };
 
@@ -48,23 +45,12 @@ static int split(struct arena *a, const char *text, char sep, const char *const 
     return list ? 0 : -ENOMEM;
 }
 
-static int load_keys(struct sasl_server_config *c, const char *url, char *err, size_t err_n)
+static int load_keys(struct sasl_server_config *c, const struct sasl_server_settings *s, char *err,
+                     size_t err_n)
 {
-    struct arena a;
-    struct str text;
-    const char *problem;
-    arena_init(&a, 0);
-    int rc = url_file_read(url, URL_FILE_MAX, &a, &text, &problem);
-    if (!rc)
-        rc = jwt_keys_new(text, &c->keys, &problem);
-    if (!rc && jwt_keys_count(c->keys) == 0) {
-        problem = "it holds no key for signatures";
-        rc = -EINVAL;
-    }
-    if (rc == -EINVAL)
-        refuse(err, err_n, "sasl.oauthbearer.jwks.endpoint.url", problem);
-    arena_free(&a);
-    return rc;
+    char why[300] = "";
+    int rc = key_store_new(s->keys_url, s->keys_refresh_ms, s->now_ms, &c->keys, why, sizeof(why));
+    return rc == -EINVAL ? refuse(err, err_n, "sasl.oauthbearer.jwks.endpoint.url", why) : rc;
 }
 
 /* Of unsecured tokens the module's options tell the claims, as in Kafka. */
@@ -113,7 +99,7 @@ static int fill(struct sasl_server_config *c, const struct sasl_server_settings 
         return RAND_bytes(c->secret.b, sizeof(c->secret.b)) == 1 ? 0 : -ENOMEM;
     if (!s->keys_url || !*s->keys_url)
         return unsecured_rules(c, err, err_n);
-    int rc = load_keys(c, s->keys_url, err, err_n);
+    int rc = load_keys(c, s, err, err_n);
     return rc ? rc : signed_rules(c, s);
 }
 
@@ -140,7 +126,7 @@ void sasl_server_config_free(struct sasl_server_config *c)
 {
     if (!c)
         return;
-    jwt_keys_free(c->keys);
+    key_store_free(c->keys);
     arena_free(&c->arena);
     free(c);
 }
@@ -198,7 +184,8 @@ static enum sasl_result step_oauth(struct sasl_server *s, struct bytes token, in
         return sasl_server_fail(s, invalid, s->problem);
     if (!oauth_parse(token, &m, &problem))
         return sasl_server_fail(s, problem, problem);
-    problem = jwt_check(m.token, c->keys, &c->rules, now_ms, &s->arena, &claims);
+    problem = c->keys ? key_store_check(c->keys, m.token, &c->rules, now_ms, &s->arena, &claims)
+                      : jwt_check(m.token, NULL, &c->rules, now_ms, &s->arena, &claims);
     if (problem) {
         s->refused = true;
         s->problem = arena_printf(&s->arena, "the token is refused: %s", problem);

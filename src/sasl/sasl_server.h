@@ -6,7 +6,8 @@
  * A user that SCRAM does not know gets the same answers as one with a wrong password, to the last
  * message; the salt he is shown is made up, and the same each time.
  *
- * THREADS  a config is immutable and may serve many threads; an exchange belongs to one. */
+ * THREADS  a config does not change, but for its keys, and may serve many threads; an exchange
+ * belongs to one. */
 #ifndef SASL_SASL_SERVER_H
 #define SASL_SASL_SERVER_H
 
@@ -25,7 +26,9 @@ struct sasl_server_settings {
                        struct scram_credential *out);
     void *credential_arg;
     /* OAUTHBEARER */
-    const char *keys_url; /* file://..., of a JSON Web Key Set; NULL = unsecured tokens */
+    const char *keys_url;    /* file://..., of a JSON Web Key Set; NULL = unsecured tokens */
+    int64_t keys_refresh_ms; /* they are read again when they are so old */
+    int64_t now_ms;          /* wall clock */
     const char *principal_claim, *scope_claim; /* NULL = "sub", "scope" */
     const char *issuer;                        /* NULL = any */
     const char *audience;                      /* a,b,c; NULL = any */

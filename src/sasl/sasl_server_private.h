@@ -6,6 +6,7 @@
 #define SASL_SASL_SERVER_PRIVATE_H
 
 #include "sasl/jaas.h"
+#include "sasl/key_store.h"
 #include "sasl/sasl_server.h"
 #include "sasl/scram_messages.h"
 
@@ -21,7 +22,7 @@ struct sasl_server_config {
                        struct scram_credential *out);
     void *credential_arg;
     struct scram_key secret; /* salts of users that there are not */
-    struct jwt_keys *keys;   /* owned; NULL: unsecured tokens */
+    struct key_store *keys;  /* owned; NULL: unsecured tokens */
     struct jwt_rules rules;
 };
 

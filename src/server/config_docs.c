@@ -54,7 +54,7 @@ static const struct {
     {"sasl.server.callback.handler.class", "Java classes cannot be loaded here"},
     {"sasl.login.refresh.", "each login takes a token of its own"},
     {"sasl.login.", "an OAuth provider is asked through files, and not by HTTP"},
-    {"sasl.oauthbearer.jwks.endpoint.", "the provider's keys are read when a listener is opened"},
+    {"sasl.oauthbearer.jwks.endpoint.", "the provider's keys are read from a file"},
     {"delegation.token.", "there are no delegation tokens"},
     {"password.encoder.", "passwords cannot be changed while running: give them in the file"},
     {"authorizer.class.name", "there are no ACLs yet"},

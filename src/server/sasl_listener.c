@@ -105,6 +105,8 @@ static int offer(struct sasl_listener *l, const struct config *c, const char *li
         .credential = scram_users_find,
         .credential_arg = users,
         .keys_url = config_listener_string(c, listener, NULL, "sasl.oauthbearer.jwks.endpoint.url"),
+        .keys_refresh_ms = config_int(c, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        .now_ms = clock_wall_ms(clock_real()),
         .principal_claim =
             config_listener_string(c, listener, NULL, "sasl.oauthbearer.sub.claim.name"),
         .scope_claim =

@@ -1,6 +1,9 @@
 /* Tokens: their claims, their signatures (keys are made here, and by the RFC), OAUTHBEARER's
  * message. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
@@ -9,6 +12,7 @@
 
 #include "sasl/base64.h"
 #include "sasl/jwt.h"
+#include "sasl/key_store.h"
 #include "sasl/oauth.h"
 #include "unit.h"
 
@@ -246,6 +250,54 @@ static void signatures_are_checked(void **state)
         EVP_PKEY_free(all[i]);
 }
 
+static void write_keys(const char *path, const char *list)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "{\"keys\":[%s]}", list);
+    fclose(f);
+}
+
+static const char *check_at(struct key_store *s, struct str t, int64_t now_ms)
+{
+    struct jwt_claims c;
+    struct jwt_rules rules = {.principal_claim = "sub", .scope_claim = "scope"};
+    return key_store_check(s, t, &rules, now_ms, &mem, &c);
+}
+
+/* A provider's new key is taken up; what is no key set changes nothing. */
+static void keys_are_read_again(void **state)
+{
+    char path[] = "/tmp/keys-XXXXXX", url[64], err[200];
+    struct key_store *k;
+    EVP_PKEY *one = EVP_EC_gen("P-256"), *two = EVP_EC_gen("P-256");
+    struct signer by_one = {one, "ES256", "SHA256", 32}, by_two = {two, "ES256", "SHA256", 32};
+    const int64_t t = (int64_t)NOW * 1000;
+    close(mkstemp(path));
+    snprintf(url, sizeof(url), "file://%s", path);
+    assert_int_equal(key_store_new(url, 60000, t, &k, err, sizeof(err)), -EINVAL);
+    write_keys(path, ec_jwk(one, "P-256", 32, ",\"kid\":\"1\"").p);
+    assert_int_equal(key_store_new(url, 60000, t, &k, err, sizeof(err)), 0);
+    struct str t1 = signed_token(&by_one, "1"), t2 = signed_token(&by_two, "2");
+    assert_null(check_at(k, t1, t));
+    assert_non_null(check_at(k, t2, t));
+    write_keys(path, ec_jwk(two, "P-256", 32, ",\"kid\":\"2\"").p);
+    assert_non_null(check_at(k, t2, t + 9999)); /* not so soon */
+    assert_null(check_at(k, t1, t + 9999));
+    assert_null(check_at(k, t2, t + 10000));
+    assert_non_null(check_at(k, t1, t + 10000)); /* the old one is gone */
+    write_keys(path, "nonsense");
+    assert_null(check_at(k, t2, t + 70000)); /* they are old, and stay */
+    write_keys(path, ec_jwk(one, "P-256", 32, ",\"kid\":\"1\"").p);
+    assert_null(check_at(k, t1, t + 80000));
+    unlink(path);
+    assert_non_null(check_at(k, t2, t + 95000));
+    assert_null(check_at(k, t1, t + 95000));
+    key_store_free(k);
+    EVP_PKEY_free(one);
+    EVP_PKEY_free(two);
+}
+
 static void key_sets(void **state)
 {
     struct jwt_keys *k;
@@ -299,4 +351,4 @@ static void oauth_messages(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 UNIT_MAIN(T(claims_are_checked), T(forms_are_checked), T(signatures_are_checked), T(key_sets),
-          T(oauth_messages))
+          T(keys_are_read_again), T(oauth_messages))
