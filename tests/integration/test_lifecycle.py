@@ -78,7 +78,7 @@ class CheckConfig(unittest.TestCase):
         status, err = self.check("listeners=SSL://:9093,SASL_PLAINTEXT://h:9094\nzookeeper.connect=h:0\n"
                                  "inter.broker.listener.name=SSL\n")
         self.assertEqual(status, 1)
-        self.assertRegex(err, r"FATAL .*listeners=SSL://:9093: .*security protocol SSL")
+        self.assertRegex(err, r"FATAL .*listener SSL: .*ssl\.keystore\.location: must be set")
         self.assertRegex(err, r"FATAL .*listener SASL_PLAINTEXT: sasl\.enabled\.mechanisms: GSSAPI")
         self.assertRegex(err, r"FATAL .*zookeeper\.connect=h:0")
 

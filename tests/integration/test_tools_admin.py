@@ -117,7 +117,8 @@ class ConfigsTest(ToolTest):
                             (["--alter", "--topic", "no-such", "--add-config", "retention.ms=1"],
                              "UnknownTopicOrPartitionException"),
                             (["--alter", "--broker", "0", "--add-config", "log.dirs=/x"], "log.dirs"),
-                            (["--alter", "--user", "u", "--add-config", "retention.ms=1"], "Only quota configs"),
+                            (["--alter", "--user", "u", "--add-config", "retention.ms=1"],
+                             "Only quota and SCRAM credential configs can be added for 'users'"),
                             (["--alter", "--user", "u", "--add-config", "producer_byte_rate=x"], "Cannot parse"),
                             (["--alter", "--topic", t, "--add-config-file", "/no/such"], "/no/such")):
             r = self.configs(*args, status=1)
