@@ -182,7 +182,7 @@ static void gather(struct produce_op *op, struct verifying *v)
 
 bool produce_verify(struct produce_op *op, void (*then)(struct produce_op *op))
 {
-    struct first_batch f;
+    struct first_batch f = {0};
     bool any;
     if (!read_producer(op, &f, &any)) {
         refuse_all(op, KERR_INVALID_PRODUCER_ID_MAPPING,
