@@ -2,8 +2,8 @@
  *
  * LOCKS  flush_lock, then lock. flush_lock: one flush, truncation, retention or close at a time;
  *        held over fsync, never taken by appends or readers. lock: appends and every change of
- * segments; held over the append's own writes, not over fsync (but for a new epoch, which must be
- * on disk first). */
+ *        segments; held over the append's own writes, and over fsync only where the rare must be on
+ *        disk first: a cut, a start that moves, the topic's id before the first record. */
 #ifndef LOG_LOG_PRIVATE_H
 #define LOG_LOG_PRIVATE_H
 
