@@ -181,6 +181,16 @@ int log_become_current(struct log *log)
     return err;
 }
 
+/* Readers that open a file from now on find no name: expected. Or, after all, it stays. */
+static void set_leaving(struct log *log, bool leaving)
+{
+    struct segment_list *l = log->segments.now;
+    atomic_store(&log->gone, leaving);
+    atomic_store(&log->folder.leaving, leaving);
+    for (int i = 0; i < l->n; i++)
+        atomic_store(&l->v[i]->doomed, leaving);
+}
+
 int log_delete(struct log *log, int64_t delay_ms)
 {
     char name[FOLDER_NAME_MAX], to[LOG_PATH_MAX];
@@ -196,17 +206,19 @@ int log_delete(struct log *log, int64_t delay_ms)
         err = path ? 0 : -ENOMEM;
     }
     if (!err) {
-        struct segment_list *l = log->segments.now;
-        atomic_store(&log->gone, true);
-        atomic_store(&log->folder.leaving, true);
-        for (int i = 0; i < l->n; i++) /* readers that open a file now find no name: expected */
-            atomic_store(&l->v[i]->doomed, true);
+        set_leaving(log, true);
         err = log_failed(log, fs_rename(dir->fs, log_path(log), to), "rename", NULL);
+        if (log_error_is_shortage(err))
+            set_leaving(log, false);
     }
     if (!err) {
         take_path(&log->folder, path);
         path = NULL;
         err = log_failed(log, fs_sync_dir(dir->fs, dir->path), "sync the dir of", NULL);
+        /* There is no way back. If the machine goes down before the name is on disk, the folder is
+         * found again, and deleted again. */
+        if (log_error_is_shortage(err))
+            err = 0;
     }
     free(path);
     pthread_mutex_unlock(&log->lock);

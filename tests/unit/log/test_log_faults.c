@@ -264,6 +264,35 @@ static void every_failure_of_deleting(void **state)
     }
 }
 
+/* Want of descriptors or memory says nothing about the dir: the log is as before, and can be
+ * deleted later; or it is deleted. Nothing between: such a log would be in everybody's way for
+ * ever. */
+static void a_shortage_while_deleting(void **state)
+{
+    static const int errors[] = {EMFILE, ENFILE, ENOMEM};
+    for (int e = 0; e < 3; e++)
+        for (uint64_t n = 1; n < 5; n++) {
+            struct log_test t;
+            struct file_stat st;
+            setup_log(&t);
+            append_many(&t, 3, 1);
+            fs_fault_fail_at(t.fault, n, errors[e]);
+            int err = log_delete(t.log, 0);
+            fs_fault_fail_at(t.fault, 0, 0);
+            assert_false(log_dir_offline(t.dir));
+            if (err) {
+                assert_int_equal(err, -errors[e]);
+                assert_int_equal(read_at(&t, 0, 100), 1);
+                append_many(&t, 1, 1);
+                check(&t);
+                assert_int_equal(log_delete(t.log, 0), 0);
+            }
+            assert_int_equal(fs_stat(t.fs, temp_dir_path(&t.tmp, "data/orders-0"), &st), -ENOENT);
+            log_dir_remove_due(t.dir);
+            teardown(&t);
+        }
+}
+
 static void every_failure_of_a_recovery(void **state)
 {
     for (uint64_t n = 1;; n++) {
@@ -473,8 +502,8 @@ static void a_short_write_is_cut_back(void **state)
 UNIT_MAIN(unit_test(a_leader_with_io_errors), unit_test(a_leader_on_a_full_disk),
           unit_test(a_leader_without_descriptors), unit_test(a_follower_with_io_errors),
           unit_test(a_follower_without_descriptors), unit_test(every_failure_of_making_a_log),
-          unit_test(every_failure_of_deleting), unit_test(every_failure_of_a_recovery),
-          unit_test(a_read_error_takes_the_dir_offline),
+          unit_test(every_failure_of_deleting), unit_test(a_shortage_while_deleting),
+          unit_test(every_failure_of_a_recovery), unit_test(a_read_error_takes_the_dir_offline),
           unit_test(a_shortage_of_descriptors_only_fails_the_call),
           unit_test(a_short_write_is_cut_back), unit_test(the_next_flush_makes_up_for_a_shortage),
           unit_test(the_next_flush_syncs_the_folder_again),
