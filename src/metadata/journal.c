@@ -130,6 +130,12 @@ int journal_append(struct journal *j, const struct buf *payload)
     return 0;
 }
 
+/* Of descriptors or memory: says nothing about the disk. */
+static bool is_shortage(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
 int journal_snapshot(struct journal *j, const struct tree *t, int64_t zxid)
 {
     if (j->error)
@@ -138,11 +144,17 @@ int journal_snapshot(struct journal *j, const struct tree *t, int64_t zxid)
     int err = snapshot_encode(t, zxid, &b);
     if (!err)
         err = fs_replace(j->fs, j->snapshot_path, b.p, b.len);
-    if (!err)
-        j->snapshot_size = (int64_t)b.len;
+    int64_t size = (int64_t)b.len;
     buf_free(&b);
-    if (!err)
+    if (is_shortage(err)) { /* whichever snapshot is there, the journal has all behind it */
+        say_warn(component, "no snapshot for now, the journal grows: %s", strerror(-err));
+        j->snapshot_size = j->size; /* and is to be twice as long at the next try */
+        return 0;
+    }
+    if (!err) {
+        j->snapshot_size = size;
         err = begin_journal(j, zxid);
+    }
     return j->error = err;
 }
 

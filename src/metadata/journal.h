@@ -8,7 +8,7 @@
  *          than the snapshot and are skipped.
  *
  * ERRORS   the first failed write or sync is final: what is on disk is not known any more, so every
- *          later call fails with it.
+ *          later call fails with it. A snapshot that lacks descriptors or memory is left for later.
  *
  * THREADS  one at a time. */
 #ifndef METADATA_JOURNAL_H
@@ -22,7 +22,8 @@ struct journal {
     char *path, *snapshot_path;
     struct file *file;
     int64_t size;          /* bytes of good frames, header included */
-    int64_t snapshot_size; /* of the last snapshot; 0 = none */
+    int64_t snapshot_size; /* of the last snapshot, or of the journal when one could not be made; 0
+                              = none */
     int error;             /* first failure, -errno */
 };
 

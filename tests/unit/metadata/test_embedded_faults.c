@@ -198,9 +198,9 @@ static bool run_with(struct disk *d, uint64_t n, int error)
 
 static void every_call_that_fails_ends_the_store_and_loses_nothing(void **state)
 {
-    static const int errors[] = {EIO, ENOSPC};
+    static const int errors[] = {EIO, ENOSPC, EMFILE};
     struct disk *d = *state;
-    for (int e = 0; e < 2; e++)
+    for (int e = 0; e < 3; e++)
         for (uint64_t n = 1, more = 1; more; n++) {
             new_dir(d);
             more = run_with(d, n, errors[e]);
@@ -273,6 +273,38 @@ static void power_cut_during_recovery(void **state)
         }
 }
 
+/* Clients may take all descriptors; that must not be the end of the broker. The snapshot is made
+ * when there are some again. */
+static void a_snapshot_without_descriptors_is_made_later(void **state)
+{
+    static const struct fs_fault_rule lacks[] = {
+        {.call = FS_OPEN, .path = "*kafkad-metadata.snapshot*", .times = -1, .error = EMFILE},
+        {.call = FS_SYNC_DIR, .times = -1, .error = ENFILE}};
+    struct disk *d = *state;
+    for (int i = 0; i < 2; i++) {
+        struct store *s;
+        char path[128];
+        struct file_stat st;
+        new_dir(d);
+        snprintf(path, sizeof(path), "%s/kafkad-metadata.journal", d->dir);
+        assert_int_equal(open_at(d, &s), 0);
+        fs_fault_add(d->fault, lacks[i]);
+        work(d, s);
+        assert_int_equal(d->failed, 0);
+        assert_int_equal(d->acked, CHANGES);
+        fs_fault_clear(d->fault);
+        assert_int_equal(fs_stat(fs_posix(), path, &st), 0);
+        assert_true(st.size > SNAPSHOT_BYTES);
+        for (int k = 0; k < 40; k++)
+            assert_int_equal(set(s, "/", "some history", -1), 0);
+        assert_int_equal(fs_stat(fs_posix(), path, &st), 0);
+        assert_true(st.size < 4 * SNAPSHOT_BYTES); /* begun anew */
+        close_it(d, s);
+        check_after(d);
+        drop_dir(d);
+    }
+}
+
 static void a_short_write_is_completed(void **state)
 {
     struct disk *d = *state;
@@ -332,5 +364,7 @@ UNIT_MAIN(disk_test(every_call_that_fails_ends_the_store_and_loses_nothing),
           disk_test(every_call_that_fails_with_a_history),
           disk_test(power_cut_at_every_call_drops_what_is_not_synced),
           disk_test(power_cut_at_every_call_tears_what_is_not_synced),
-          disk_test(power_cut_during_recovery), disk_test(a_short_write_is_completed),
+          disk_test(power_cut_during_recovery),
+          disk_test(a_snapshot_without_descriptors_is_made_later),
+          disk_test(a_short_write_is_completed),
           disk_test(a_failed_sync_is_told_to_all_that_wait_for_it))
