@@ -1,9 +1,15 @@
 /* conn.c - a connection's life: from the accepted socket to the last reference.
  *
- * STATES  OPEN -> ENDING   conn_end (stop), net_request_close_conn: reads no more, and closes when
- * no request is in line and nothing is unsent OPEN, ENDING -> CLOSED   conn_close: the socket is
- * closed, requests in work are told The memory stays until the poll handle and every request have
- * let go.
+ * STATES  OPEN -> ENDING           conn_read_no_more: a stop, the handler's wish, the client's
+ *                                   end. Nothing more is read; it closes when no request is in line
+ *                                   and nothing is unsent.
+ *
+ *         OPEN, ENDING -> CLOSED    conn_close: the socket is closed, requests in work are told.
+ *
+ *         The memory stays until the poll handle and every request have let go.
+ *
+ * END     a client that shuts down its side, and one that is gone, look the same (`ended`): what it
+ *         sent is served and answered. Only a reset (`broken`) says that nobody listens.
  *
  * REENTRY  handlers are called from here and call back into here. Reading happens only in
  * conn_take_turn, which never nests: anything else that makes reading possible again asks for a

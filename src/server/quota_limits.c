@@ -125,7 +125,8 @@ static double value_in(struct config_list list, enum quota_kind kind)
     return NAN;
 }
 
-static struct limit_entry *entry_new(const struct limit_key *k)
+/* One that sets nothing yet; in the table. */
+static struct limit_entry *entry_add(struct quota_limits *l, const struct limit_key *k)
 {
     size_t user_n = k->user.len > 0 ? (size_t)k->user.len : 0;
     size_t client_n = k->client.len > 0 ? (size_t)k->client.len : 0;
@@ -137,6 +138,12 @@ static struct limit_entry *entry_new(const struct limit_key *k)
         e->key.user.p = memcpy(e->names, k->user.p, user_n);
     if (client_n)
         e->key.client.p = memcpy(e->names + user_n, k->client.p, client_n);
+    for (int i = 0; i < QUOTA_KINDS; i++)
+        e->values[i] = NAN;
+    if (hmap_put(&l->entries, &e->node, hash_key(k)) != 0) {
+        free(e);
+        return NULL;
+    }
     return e;
 }
 
@@ -152,15 +159,14 @@ int quota_limits_set(struct quota_limits *l, const struct quota_entity *entity,
         some |= !isnan(values[i]);
     }
     struct limit_entry *e = find(l, &k);
-    if (e)
-        drop(l, e);
-    if (!some)
+    if (!some) {
+        if (e)
+            drop(l, e);
         return 0;
-    e = entry_new(&k);
-    if (!e || hmap_put(&l->entries, &e->node, hash_key(&k)) != 0) {
-        free(e);
-        return -ENOMEM;
     }
+    if (!e && !(e = entry_add(l, &k)))
+        return -ENOMEM;
+    count(l, e, -1);
     memcpy(e->values, values, sizeof(values));
     count(l, e, 1);
     return 0;
@@ -170,17 +176,11 @@ int quota_limits_set_default(struct quota_limits *l, enum quota_kind kind, doubl
 {
     const struct limit_key k = {QUOTA_FILE, STR_NULL, STR_NULL};
     struct limit_entry *e = find(l, &k);
-    if (!e) {
-        e = entry_new(&k);
-        if (!e || hmap_put(&l->entries, &e->node, hash_key(&k)) != 0) {
-            free(e);
-            return -ENOMEM;
-        }
-        for (int i = 0; i < QUOTA_KINDS; i++)
-            e->values[i] = NAN;
-    }
+    if (!e && !(e = entry_add(l, &k)))
+        return -ENOMEM;
+    count(l, e, -1);
     e->values[kind] = rate;
-    l->counts[kind][QUOTA_FILE]++;
+    count(l, e, 1);
     return 0;
 }
 
