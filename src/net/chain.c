@@ -4,9 +4,10 @@
  * makes lie in one block (one malloc an answer), which is freed with its last piece, as is the
  *             memory that the block's pieces point into.
  * INVARIANTS  (C1) pieces leave strictly from the head, so a block's last piece is dropped last.
- *             (C2) no piece is empty. (C3) left is the sum of the pieces' left, memory that of the
- * blocks' memory. NOT HERE    when to send, and what to do when the socket is full (conn_write.c,
- * peer_link.c). */
+ *             (C2) no piece is empty. (C3) left is the sum of the pieces' left, memory
+ *             that of the blocks' memory.
+ *
+ * NOT HERE    when to send, and what to do when the socket is full (conn_write.c, peer_link.c). */
 #include "net/chain.h"
 
 #include <assert.h>
