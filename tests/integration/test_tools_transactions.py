@@ -1,6 +1,7 @@
 """kafka-transactions: what it lists and describes, and transactions that nobody ends."""
 import unittest
 
+import harness
 import kwire
 import tool_test
 import txnwire as t
@@ -118,6 +119,21 @@ class Transactions(tool_test.ToolTest):
                       "--producer-epoch", self.p.epoch, "--coordinator-epoch", -1)
         self.assertEqual(self.table(*find), [])
         self.p.end(True)
+
+    def admin(self, *args):
+        status, out, err = harness.run([harness.program("tests/admin_transactions"), self.broker.address, *args])
+        self.assertEqual((status, err), (0, ""))
+        return [line.split(" ") for line in out.splitlines()]
+
+    def test_producers_are_fenced_by_the_admin_client(self):
+        self.p.add((self.topic, 0)).produce(self.topic, 0, b"v")
+        a, b = self.admin("fence", self.p.id, "nobody-had-this")
+        self.assertEqual(a, [self.p.id, "NONE", str(self.p.pid), "2"])  # one is for the abort
+        self.assertEqual((b[0], b[1], b[3]), ("nobody-had-this", "NONE", "0"))
+        self.assertEqual(self.p.try_end(True), t.PRODUCER_FENCED)
+        self.assertEqual(t.committed(self.c, self.topic, 0), [])
+        self.assertEqual(self.admin("states", self.p.id, "no-such-id"), [
+            [self.p.id, "NONE", "Empty", "0"], ["no-such-id", "TRANSACTIONAL_ID_NOT_FOUND", "", "0"]])
 
     def test_command_lines_that_are_refused(self):
         for args, says in (((), "too few arguments"), (("open",), "invalid choice: 'open'"),
