@@ -566,6 +566,7 @@ static void many_are_made_and_deleted_at_once(void **state)
     struct stop_replica_request_topic_state stop_topic;
     struct stop_replica_response stopped;
     bench_open_dirs(&b, 2);
+    b.config.segment_index_bytes = 4096;
     assert_int_equal(workers_start("w", 4, &real), 0);
     b.m->o.workers = real;
     leader_and_isr_request_init(&lead);
@@ -668,6 +669,7 @@ static void settings_are_asked_for_once_a_topic(void **state)
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
         struct bench b;
         bench_open(&b);
+        b.config.segment_index_bytes = 4096; /* (a sanitizer's shadow of maps is memory) */
         assert_int_equal(workers_start("w", 4, &real), 0);
         b.m->o.workers = real;
         lead_many(&b, versions[i], 3, 0);
