@@ -203,7 +203,8 @@ static int explain(struct tls_link *l)
     int reason = ERR_GET_REASON(code);
     char text[WHY_MAX];
     bool certificate = false;
-    snprintf(text, sizeof(text), "%s", ERR_reason_error_string(code) ?: "TLS failed");
+    const char *reason_text = ERR_reason_error_string(code);
+    snprintf(text, sizeof(text), "%s", reason_text ? reason_text : "TLS failed");
     if (ERR_GET_LIB(code) == ERR_LIB_SSL && reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
         explain_verification(l, SSL_get_verify_result(l->ssl), text, sizeof(text));
         certificate = true;

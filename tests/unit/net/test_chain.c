@@ -280,6 +280,35 @@ static void a_short_file_is_no_data(void **state)
     close(fd[1]);
 }
 
+/* Looking takes nothing away, and copies only what does not lie together. */
+static void a_look_at_the_head(void **state)
+{
+    struct chain c;
+    const uint8_t *at;
+    uint8_t tmp[32];
+    chain_init(&c);
+    assert_int_equal(chain_peek(&c, tmp, sizeof(tmp), &at), 0);
+    struct buf a = buf_text("one "), b = buf_text("two");
+    assert_int_equal(chain_add_buf(&c, &a), 0);
+    assert_int_equal(chain_peek(&c, tmp, sizeof(tmp), &at), 4);
+    assert_true(at != tmp);
+    assert_int_equal(chain_add_buf(&c, &b), 0);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(chain_peek(&c, tmp, 3, &at), 3);
+        assert_true(at != tmp);
+        assert_memory_equal(at, "one", 3);
+        assert_int_equal(chain_peek(&c, tmp, 6, &at), 6);
+        assert_memory_equal(at, "one tw", 6);
+        assert_int_equal(chain_peek(&c, tmp, sizeof(tmp), &at), 7);
+        assert_memory_equal(at, "one two", 7);
+        assert_int_equal(c.left, 7);
+    }
+    chain_drop(&c, 5);
+    assert_int_equal(chain_peek(&c, tmp, sizeof(tmp), &at), 2);
+    assert_memory_equal(at, "wo", 2);
+    chain_free(&c);
+}
+
 /* An answer that is sent but for its last byte takes as much memory as before. */
 static void memory_counts_until_the_last_byte(void **state)
 {
@@ -346,6 +375,7 @@ int main(int argc, char **argv)
         unit_test(a_short_file_is_no_data),
         unit_test(giving_up_anywhere_leaks_nothing),
         unit_test(memory_counts_until_the_last_byte),
+        unit_test(a_look_at_the_head),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
