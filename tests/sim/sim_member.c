@@ -35,7 +35,7 @@ struct member {
     struct membership *g;
     struct client *c;
     int number;
-    char id[96], instance[16];
+    char id[96], instance[32];
     int coordinator; /* -1 unknown */
     /* Of its generation. */
     int32_t generation;
