@@ -157,6 +157,12 @@ static void take_over(struct flow *f, struct state_item *it, int32_t epoch)
             batch_leader_and_isr(c, p->replicas[i].broker, p, is_new);
 }
 
+/* For a partition that has no leader, or may have lost it. */
+static bool must_find(enum election_strategy how)
+{
+    return how == ELECT_OFFLINE || how == ELECT_UNCLEAN || how == ELECT_TAKEN_OVER;
+}
+
 /* sure: `now` was just read. */
 static void elect(struct flow *f, struct state_item *it, const struct partition_node *now,
                   int32_t epoch, bool sure)
@@ -173,11 +179,12 @@ static void elect(struct flow *f, struct state_item *it, const struct partition_
         it->phase = STATE_READ;
         return;
     }
-    if (!found && bounced_any(p)) { /* the others cannot, or left the ISR: then those will do */
+    if (!found && bounced_any(p) && must_find(how)) {
+        /* the others cannot, or left the ISR: then those will do */
         bounced_forget(p);
         found = prepare(f, p, &e, &who, now->isr.n) && election_run(&e, how, &who);
     }
-    if (!found && (how == ELECT_OFFLINE || how == ELECT_UNCLEAN || how == ELECT_TAKEN_OVER)) {
+    if (!found && must_find(how)) {
         e.unclean =
             how == ELECT_UNCLEAN || (c->o.unclean && c->o.unclean(c->o.arg, p->topic->name));
         found = e.unclean && election_run(&e, how, &who);
