@@ -30,6 +30,7 @@ class GroupHistory:
         self.commits = {p: {} for p in range(partitions)}    # generation -> (least, most) that succeeded
         self.done = {p: [] for p in range(partitions)}       # [first, end) processed, merged now and then
         self.generations = set()
+        self.taken = 0       # commits that succeeded
 
     def own(self, generation, member, token, partitions):
         with self.lock:
@@ -46,6 +47,7 @@ class GroupHistory:
     def commit(self, generation, partition, offset, ordered_most, token=""):
         """ordered_most: committed_most of all generations when the commit was sent."""
         with self.lock:
+            self.taken += 1
             if self.tokens.setdefault(generation, token) != token:
                 self.wrong("group %s: two assignments in generation %d" % (self.group, generation))
             least, most = self.commits[partition].get(generation, (offset, offset))
@@ -64,6 +66,12 @@ class GroupHistory:
             pieces.append((first, end))
             if len(pieces) > 1000:
                 self.done[partition] = merged(pieces)
+
+    def totals(self):
+        """What a run says of it at its end."""
+        with self.lock:
+            return {"generations": len(self.generations), "commits": self.taken,
+                    "records": sum(end - first for pieces in self.done.values() for first, end in merged(pieces))}
 
     def judge(self, committed):
         """committed: {partition: offset} of the coordinator, at the end."""

@@ -43,14 +43,14 @@ def arguments():
 class Total:
     def __init__(self):
         self.faults, self.outages, self.violations, self.lives = {}, [0, 0.0, 0.0], 0, 0
-        self.frames, self.acts = {}, {}
+        self.frames, self.acts, self.group = {}, {}, {}
         self.count = None
 
     def add(self, life):
         self.lives += 1
         self.violations += len(life.violations)
         for mine, its in ((self.faults, life.faults.count), (self.frames, life.net.stats()),
-                          (self.acts, life.churn.done)):
+                          (self.acts, life.churn.done), (self.group, life.group.totals())):
             for k, n in its.items():
                 mine[k] = mine.get(k, 0) + n
         n, seconds, longest = life.outages()
@@ -64,11 +64,11 @@ class Total:
         c = self.count
         listed = lambda d: ", ".join("%s %d" % x for x in sorted(d.items()))  # noqa: E731
         return ("chaos: %.1f minutes, %d clusters, seed %d; faults %d (%s); frames %s; administration: %s; acknowledged "
-                "%d, lost %d, duplicated %d, reordered %d, vanished %d; unavailable: %d outages over 1 s, %.0f "
+                "%d, lost %d, duplicated %d, reordered %d, vanished %d; group: %s; unavailable: %d outages over 1 s, %.0f "
                 "partition-seconds, longest %.1f s; violations %d"
                 % (seconds / 60, self.lives, seed, sum(self.faults.values()), listed(self.faults), listed(self.frames),
-                   listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, self.outages[0],
-                   self.outages[1], self.outages[2], self.violations))
+                   listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, listed(self.group),
+                   self.outages[0], self.outages[1], self.outages[2], self.violations))
 
 
 def live(args, seed, seconds, folder, total):
