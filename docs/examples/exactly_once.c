@@ -81,7 +81,17 @@ static kafka_err_t convert(struct worker *w, const kafka_message_t *m)
     return err;
 }
 
-/* One transaction for what a poll gave. */
+/* A commit that is over its time goes on: its outcome is waited for. */
+static kafka_err_t commit(struct worker *w)
+{
+    kafka_err_t err;
+    do
+        err = kafka_producer_commit_transaction(w->p, -1);
+    while (err == KAFKA_ERR_TIMED_OUT && kafka_producer_transaction_status(w->p) == KAFKA_TXN_FINE);
+    return err;
+}
+
+/* One transaction for what a poll gave: all of it and its offsets, or nothing. */
 static kafka_err_t work_off(struct worker *w, const kafka_messages_t *m)
 {
     size_t n = kafka_messages_count(m), offsets_n = 0;
@@ -95,9 +105,7 @@ static kafka_err_t work_off(struct worker *w, const kafka_messages_t *m)
     if (err == KAFKA_OK)
         err = kafka_producer_send_offsets_to_transaction(w->p, offsets, offsets_n, group, -1);
     if (err == KAFKA_OK)
-        err = kafka_producer_commit_transaction(w->p, -1);
-    while (err == KAFKA_ERR_TIMED_OUT && kafka_producer_transaction_status(w->p) == KAFKA_TXN_FINE)
-        err = kafka_producer_commit_transaction(w->p, -1); /* it goes on: wait for its outcome */
+        err = commit(w);
     kafka_group_metadata_free(group);
     free(offsets);
     return err;
@@ -127,7 +135,7 @@ static kafka_err_t run(struct worker *w, const char *from, int count)
         err = work_off(w, m);
         if (err == KAFKA_OK)
             count -= (int)kafka_messages_count(m);
-        else if (kafka_producer_transaction_status(w->p) == KAFKA_TXN_MUST_ABORT)
+        else if (kafka_producer_transaction_status(w->p) != KAFKA_TXN_FATAL)
             err = give_back(w, m);
         kafka_messages_free(m);
     }
