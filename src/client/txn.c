@@ -159,7 +159,7 @@ static void forget_partitions(struct list *of)
         list_entry(list_pop(of), struct pqueue, txn_link)->in_txn = false;
 }
 
-void txn_complete(struct txn *t)
+void txn_complete(struct txn *t, enum txn_state to, kafka_err_t err, const char *why)
 {
     forget_partitions(&t->wanted);
     forget_partitions(&t->asked);
@@ -167,8 +167,8 @@ void txn_complete(struct txn *t)
     t->open = t->skip_end = t->bump = false;
     t->unclear = 0;
     t->err = KAFKA_OK;
-    txn_set_state(t, TXN_READY);
-    txn_finish_op(t, KAFKA_OK, NULL);
+    txn_set_state(t, to);
+    txn_finish_op(t, err, why);
 }
 
 /* ---- for the other parts of the producer ---- */

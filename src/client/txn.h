@@ -150,8 +150,8 @@ void txn_fatal(struct txn *t, kafka_err_t err, const char *why);
 /* The call under way, if any, has its outcome. why: NULL without an error. */
 void txn_finish_op(struct txn *t, kafka_err_t err, const char *why);
 void txn_finish_offsets(struct txn *t, kafka_err_t err, const char *why);
-/* Committed or aborted: READY. */
-void txn_complete(struct txn *t);
+/* Committed or aborted, so far as it could be: READY, or UNINITIALIZED with the call's error. */
+void txn_complete(struct txn *t, enum txn_state to, kafka_err_t err, const char *why);
 
 /* ---- txn_requests.c; background thread, lock not held ---- */
 /* Sends what is due; *wait_ms shrinks to when to look again. */

@@ -68,7 +68,7 @@ static enum txn_request find_due(struct txn *t)
     else if (t->state == TXN_ABORTING)
         r = due_in_abort(t);
     if (r == TXN_NOTHING && is_over(t))
-        txn_complete(t);
+        txn_complete(t, TXN_READY, KAFKA_OK, NULL);
     return r;
 }
 
@@ -401,18 +401,11 @@ static void bump(struct txn *t, enum txn_request r, kafka_err_t err, const char 
         txn_abortable(t, err, why);
 }
 
-static void refused(struct txn *t, kafka_err_t err, const char *why)
-{
-    bool aborted = t->state == TXN_ABORTING;
-    if (aborted)
-        txn_complete(t);
-    txn_set_state(t, TXN_UNINITIALIZED);
-    txn_finish_op(t, err, why);
-}
-
 static void on_error(struct txn *t, enum txn_request r, const char *name, kafka_err_t err)
 {
     char why[300];
+    if (t->state == TXN_FATAL_ERROR)
+        return;
     snprintf(why, sizeof why, "%s: %s (%s)", name, kafka_err_text(err), kafka_err_name(err));
     switch (txn_judge(r, err)) {
     case VERDICT_RETRY:
@@ -426,7 +419,7 @@ static void on_error(struct txn *t, enum txn_request r, const char *name, kafka_
         bump(t, r, err, why);
         break;
     case VERDICT_REFUSED:
-        refused(t, err, why);
+        txn_complete(t, TXN_UNINITIALIZED, err, why);
         break;
     case VERDICT_FENCED:
         txn_fatal(t, KERR_PRODUCER_FENCED, why);

@@ -351,10 +351,60 @@ static void errors_of_batches_end_the_transaction(void **state)
     }
 }
 
+/* The transaction is aborted by then; only the new epoch is refused. */
+static void a_new_epoch_may_be_refused(void **state)
+{
+    static const int16_t errors[] = {KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                                     KERR_CLUSTER_AUTHORIZATION_FAILED};
+    for (int i = 0; i < 2; i++) {
+        struct txn_test t;
+        begin(&t);
+        mock_script(t.m, API_PRODUCE, MOCK_ERROR, KERR_INVALID_RECORD, 1);
+        assert_int_equal(run_all(&t), KERR_INVALID_RECORD);
+        mock_script(t.m, API_INIT_PRODUCER_ID, MOCK_ERROR, errors[i], 1);
+        assert_int_equal(kafka_producer_abort_transaction(t.p, 60000), errors[i]);
+        assert_int_equal(mock_txn(t.m).aborts, 1);
+        assert_int_equal(kafka_producer_transaction_status(t.p), KAFKA_TXN_FINE);
+        assert_int_equal(kafka_producer_begin_transaction(t.p), KAFKA_ERR_STATE);
+        assert_int_equal(kafka_producer_init_transactions(t.p, 60000), KAFKA_OK);
+        expect_fine(&t, 1);
+        end(&t);
+    }
+}
+
+/* All errors of the request for a new epoch: none may end the process. */
+static void errors_of_a_new_epoch_end_the_abort_one_way_or_another(void **state)
+{
+    for (int row = 0; row < CELLS; row++) {
+        struct txn_test t;
+        char means = cells[row].means[0];
+        begin(&t);
+        mock_script(t.m, API_PRODUCE, MOCK_ERROR, KERR_INVALID_RECORD, 1);
+        assert_int_equal(run_all(&t), KERR_INVALID_RECORD);
+        mock_script(t.m, API_INIT_PRODUCER_ID, MOCK_ERROR, cells[row].error, 1);
+        kafka_err_t err = kafka_producer_abort_transaction(t.p, 60000);
+        if (means == 'a') {
+            assert_int_equal(kafka_producer_transaction_status(t.p), KAFKA_TXN_MUST_ABORT);
+            err = kafka_producer_abort_transaction(t.p, 60000);
+        }
+        bool heals = means == 'r' || means == 'f' || means == 'a',
+             fatal = means == 'x' || means == 'p';
+        assert_int_equal(err, heals          ? KAFKA_OK
+                              : means == 'p' ? KERR_PRODUCER_FENCED
+                                             : cells[row].error);
+        assert_int_equal(kafka_producer_transaction_status(t.p),
+                         fatal ? KAFKA_TXN_FATAL : KAFKA_TXN_FINE);
+        if (heals)
+            expect_fine(&t, 1);
+        end(&t);
+    }
+}
+
 UNIT_MAIN(unit_test(every_error_of_every_request_means_what_it_should),
           unit_test(errors_of_an_abort_end_it_one_way_or_another),
           unit_test(without_new_epochs_a_lost_mapping_is_fatal),
           unit_test(errors_of_the_search_are_the_callers),
           unit_test(one_partition_decides_for_those_that_were_left_out),
           unit_test(offsets_that_failed_are_tried_again),
-          unit_test(errors_of_batches_end_the_transaction))
+          unit_test(errors_of_batches_end_the_transaction), unit_test(a_new_epoch_may_be_refused),
+          unit_test(errors_of_a_new_epoch_end_the_abort_one_way_or_another))
