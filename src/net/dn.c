@@ -37,7 +37,7 @@ static bool put_value(const ASN1_STRING *value, struct buf *out)
     for (int i = 0; i < n; i++) {
         char c = (char)text[i];
         bool edge = c == ' ' && (i == 0 || i == n - 1);
-        if (strchr(",+\"\\<>;", c) || edge || (c == '#' && i == 0))
+        if (strchr(",=+<>#;\"\\", c) || edge)
             buf_put(out, "\\", 1);
         buf_put(out, &c, 1);
     }

@@ -89,20 +89,20 @@ int tls_check(bool server, const struct tls_settings *s, char *err, size_t err_n
     return rc;
 }
 
-static bool same_hosts(const X509 *a, const X509 *b)
+/* Are all hosts of `a` also those of `b`? In any order; b may have more. */
+static bool has_hosts(const X509 *a, const X509 *b)
 {
     GENERAL_NAMES *x = X509_get_ext_d2i(a, NID_subject_alt_name, NULL, NULL);
     GENERAL_NAMES *y = X509_get_ext_d2i(b, NID_subject_alt_name, NULL, NULL);
-    bool same = sk_GENERAL_NAME_num(x) == sk_GENERAL_NAME_num(y);
-    for (int i = 0; same && i < sk_GENERAL_NAME_num(x); i++) { /* in any order */
-        bool found = false;
-        for (int k = 0; !found && k < sk_GENERAL_NAME_num(y); k++)
-            found = GENERAL_NAME_cmp(sk_GENERAL_NAME_value(x, i), sk_GENERAL_NAME_value(y, k)) == 0;
-        same = found;
+    bool all = true;
+    for (int i = 0; all && i < sk_GENERAL_NAME_num(x); i++) {
+        all = false;
+        for (int k = 0; !all && k < sk_GENERAL_NAME_num(y); k++)
+            all = GENERAL_NAME_cmp(sk_GENERAL_NAME_value(x, i), sk_GENERAL_NAME_value(y, k)) == 0;
     }
     GENERAL_NAMES_free(x);
     GENERAL_NAMES_free(y);
-    return same;
+    return all;
 }
 
 int tls_check_change(struct tls *t, const struct tls_settings *s, struct tls_change allowed,
@@ -117,16 +117,16 @@ int tls_check_change(struct tls *t, const struct tls_settings *s, struct tls_cha
         X509_NAME_cmp(X509_get_subject_name(a), X509_get_subject_name(b)) != 0)
         problem = "the new certificate has another name (DN) than the one in force, and "
                   "ssl.allow.dn.changes is false";
-    else if (a && b && !allowed.hosts && !same_hosts(a, b))
-        problem = "the new certificate has other alternative names (SAN) than the one in force, "
-                  "and ssl.allow.san.changes is false";
+    else if (a && b && !allowed.hosts && !has_hosts(a, b))
+        problem = "the new certificate lacks alternative names (SAN) of the one in force, and "
+                  "ssl.allow.san.changes is false";
     if (problem) {
         snprintf(err, err_n, "Invalid value %s for configuration ssl.keystore.location: %s",
                  s->keystore_location ? s->keystore_location : "null", problem);
         rc = -EINVAL;
     }
     tls_material_unref(old);
-    tls_material_unref(b ? new : NULL);
+    tls_material_unref(new);
     return rc;
 }
 

@@ -43,7 +43,8 @@ int tls_load(struct tls *t, const struct tls_settings *s, char *err, size_t err_
 /* Would it load? The same, and nothing changes. */
 int tls_check(bool server, const struct tls_settings *s, char *err, size_t err_n);
 
-/* What a new certificate may have otherwise than the one in force. */
+/* What a new certificate may have otherwise than the one in force. More alternative
+ * names are always fine. */
 struct tls_change {
     bool name, hosts; /* its subject; its alternative names */
 };

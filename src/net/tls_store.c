@@ -95,7 +95,9 @@ static bool label_is(const struct block *b, const char *end)
 
 static void write_block(const struct block *b, struct buf *out)
 {
-    size_t column = 0;
+    size_t column = 0, n = (size_t)(b->end - b->body) + b->label_n;
+    if (!buf_reserve(out, 2 * n + 64)) /* all of it: what grows leaves copies of keys behind */
+        return;
     buf_printf(out, "-----BEGIN %.*s-----\n", (int)b->label_n, b->label);
     if (memchr(b->body, ':', (size_t)(b->end - b->body))) {
         const char *p = b->body;

@@ -99,6 +99,18 @@ static int fail(struct tls_link *l, int err, const char *why)
     return l->failed;
 }
 
+/* Of a certificate that may be anybody's: it need not have the bytes of an address. 0: it has not.
+ */
+static int address_in(const ASN1_OCTET_STRING *bytes, char text[INET6_ADDRSTRLEN])
+{
+    int n = ASN1_STRING_length(bytes);
+    int family = n == 4 ? AF_INET : AF_INET6;
+    if ((n != 4 && n != 16) ||
+        !inet_ntop(family, ASN1_STRING_get0_data(bytes), text, INET6_ADDRSTRLEN))
+        return 0;
+    return (int)strlen(text);
+}
+
 static void names_in(X509 *x, char *out, size_t out_n)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
@@ -113,9 +125,7 @@ static void names_in(X509 *x, char *out, size_t out_n)
             text = (const char *)ASN1_STRING_get0_data(g->d.dNSName);
             n = ASN1_STRING_length(g->d.dNSName);
         } else if (g->type == GEN_IPADD) {
-            int family = ASN1_STRING_length(g->d.iPAddress) == 4 ? AF_INET : AF_INET6;
-            if (inet_ntop(family, ASN1_STRING_get0_data(g->d.iPAddress), ip, sizeof(ip)))
-                n = (int)strlen(ip);
+            n = address_in(g->d.iPAddress, ip);
         }
         if (n > 0)
             at += (size_t)snprintf(out + at, out_n - at, "%s%.*s", at ? ", " : "", n, text);

@@ -152,6 +152,7 @@ static void names_are_written_as_in_java(void **state)
         {"/CN=a,b+c", "CN=a\\,b\\+c"},
         {"/CN= x ", "CN=\\ x\\ "},
         {"/CN=#1", "CN=\\#1"},
+        {"/CN=a=b#c;\"<d>\\", "CN=a\\=b\\#c\\;\\\"\\<d\\>\\\\"},
         {"/ST=Here/L=There/street=1/DC=org/UID=u", "UID=u,DC=org,STREET=1,L=There,ST=Here"},
         {"/emailAddress=a@b", "1.2.840.113549.1.9.1=#1603614062"},
         {"/CN=J\xc3\xbcrgen", "CN=J\xc3\xbcrgen"},

@@ -305,6 +305,8 @@ static void a_changed_certificate_must_be_the_same_ones(void **state)
     } rows[] = {
         {"/C=DE/O=Org/CN=broker", "DNS:localhost,IP:127.0.0.1", NULL, {false, false}},
         {"/C=DE/O=Org/CN=broker", "IP:127.0.0.1,DNS:localhost", NULL, {false, false}},
+        {"/C=DE/O=Org/CN=broker", "DNS:more,DNS:localhost,IP:127.0.0.1", NULL, {false, false}},
+        {"/C=DE/O=Org/CN=broker", "DNS:more,DNS:localhost", "ssl.allow.san.changes", {true, false}},
         {"/C=DE/O=Org/CN=other",
          "DNS:localhost,IP:127.0.0.1",
          "ssl.allow.dn.changes",

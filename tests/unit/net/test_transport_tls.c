@@ -352,6 +352,23 @@ static void a_client_looks_at_the_servers_certificate(void **state)
     refuses(w, "localhost", "unknown CA", "does not know the CA");
 }
 
+/* Nothing has signed for it yet when its names are told. */
+static void addresses_of_no_length_are_passed_over(void **state)
+{
+    static const char *const names[] = {
+        "DER:30:02:87:00",
+        "DER:30:05:87:03:01:02:03",
+        "DER:30:07:87:05:01:02:03:04:05",
+        "DER:30:11:87:0f:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct wire *w = wire_new();
+        set_server(w, cert_make(&w->id.ca, "/CN=broker", names[i]));
+        refuses(w, "localhost", "not that of host localhost, but of no host at all",
+                "our certificate");
+    }
+}
+
 static void a_host_is_not_looked_at_when_that_is_switched_off(void **state)
 {
     struct wire *w = wire_new();
@@ -586,6 +603,7 @@ static void nothing_is_loaded(void **state)
 UNIT_MAIN(unit_test(bytes_cross_both_ways), unit_test(torn_records),
           unit_test(what_waits_inside_is_told), unit_test(the_end_comes_behind_the_last_bytes),
           unit_test(spoilt_bytes_end_it), unit_test(a_client_looks_at_the_servers_certificate),
+          unit_test(addresses_of_no_length_are_passed_over),
           unit_test(a_host_is_not_looked_at_when_that_is_switched_off),
           unit_test(a_trusted_certificate_needs_no_authority),
           unit_test(clients_with_and_without_a_certificate),
