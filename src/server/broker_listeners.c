@@ -66,13 +66,15 @@ static void say(const char *what, const struct bound_listener *x)
              x->port);
 }
 
-/* 0 or -errno. The list has room. */
+/* 0 or -errno (-EPROTO: it cannot be secured). The list has room. */
 static int bind_one(struct broker *b, const struct listener_config *l)
 {
+    const struct listen_security *security = broker_security_listen(b->security, l);
+    if (!security)
+        return -EPROTO;
     struct bound_listener x = {strdup(l->name), strdup(l->host), l->port, 0};
     int rc = x.name && x.host
-                 ? net_server_listen_secured(b->net, l->name, l->host, l->port,
-                                             broker_security_listen(b->security, l->name), &x.port)
+                 ? net_server_listen_secured(b->net, l->name, l->host, l->port, security, &x.port)
                  : -ENOMEM;
     if (rc) {
         free(x.name);
@@ -212,7 +214,10 @@ int broker_bind_listeners(struct broker *b, char *err, size_t err_n)
     const struct config *c = dynamic_config_ref(b->dynamic);
     const struct listener_config *failed = NULL;
     pthread_mutex_lock(&b->listeners_lock);
-    int rc = make_network(b, c);
+    int rc = broker_security_apply(b->security, c, err, err_n); /* it may have changed since */
+    bool secured = rc == 0;
+    if (!rc)
+        rc = make_network(b, c);
     if (!rc)
         workers_watch(b->workers, (int)config_int(c, "queued.max.requests"), on_crowd, b->net);
     if (!rc)
@@ -225,7 +230,7 @@ int broker_bind_listeners(struct broker *b, char *err, size_t err_n)
                  "listeners: cannot bind %s://%s:%d: %s; must be a free port of an address of this "
                  "machine",
                  failed->name, failed->host, failed->port, strerror(-rc));
-    else if (rc)
+    else if (rc && secured)
         snprintf(err, err_n, "num.network.threads=%lld: cannot start the network: %s",
                  (long long)config_int(c, "num.network.threads"), strerror(-rc));
     config_unref(c);

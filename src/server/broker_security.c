@@ -174,12 +174,15 @@ void broker_security_free(struct broker_security *s)
 }
 
 const struct listen_security *broker_security_listen(struct broker_security *s,
-                                                     const char *listener)
+                                                     const struct listener_config *l)
 {
     pthread_mutex_lock(&s->lock);
-    struct secured_listener *l = find(s, str_of(listener));
+    const struct secured_listener *own = find(s, str_of(l->name));
+    bool whole = own && own->protocol == l->security_protocol &&
+                 (own->listen.tls || !listener_has_tls(l)) &&
+                 (own->listen.secured || !sasl_listener_has(l));
     pthread_mutex_unlock(&s->lock);
-    return l ? &l->listen : NULL;
+    return whole ? &own->listen : NULL;
 }
 
 struct peer_security broker_security_peer(struct broker_security *s, struct str listener)

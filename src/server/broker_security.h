@@ -31,9 +31,10 @@ int broker_security_apply(struct broker_security *s, const struct config *c, cha
 /* May these settings come into force? 0, or -errno with a line. @blocks on key stores */
 int broker_security_check(struct broker_security *s, const struct config *c, char *err,
                           size_t err_n);
-/* Of one of our listeners; NULL = nothing was made for one of this name. */
+/* Of one of our listeners; NULL = nothing was made for it as it stands there (_apply has not been
+ * called, or has failed): it must not be bound, for it would let everybody in. */
 const struct listen_security *broker_security_listen(struct broker_security *s,
-                                                     const char *listener);
+                                                     const struct listener_config *l);
 /* On the way to a broker's listener of that name. */
 struct peer_security broker_security_peer(struct broker_security *s, struct str listener);
 
