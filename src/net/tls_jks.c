@@ -153,8 +153,10 @@ static int read_key(struct jks *j)
     }
     int32_t certificates = reader_i32(&j->in);
     int rc = 0;
-    for (int32_t i = 0; !rc && i < certificates; i++)
-        rc = read_certificate(j, wanted && j->out->key ? &j->out->chain : NULL);
+    for (int32_t i = 0; !rc && i < certificates; i++) {
+        bool chain = wanted && j->out->key, trusted = !j->want_key && i == 0;
+        rc = read_certificate(j, chain ? &j->out->chain : trusted ? &j->out->trusted : NULL);
+    }
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -210,9 +211,37 @@ static int take_chain(struct tls_store *s, X509 *own, STACK_OF(X509) * others)
     return rc;
 }
 
-static int take_trusted(struct tls_store *s, STACK_OF(X509) * others)
+static X509 *take_signer(const X509 *x, STACK_OF(X509) * others)
+{
+    for (int i = 0; i < sk_X509_num(others); i++)
+        if (X509_check_issued(sk_X509_value(others, i), (X509 *)x) == X509_V_OK)
+            return sk_X509_delete(others, i);
+    return NULL;
+}
+
+/* Takes its signer out of the list, and that one's, and so on: each once, for whoever is also
+ * trusted by itself stands there twice. */
+static void drop_signers(X509 *x, STACK_OF(X509) * others)
+{
+    X509_up_ref(x);
+    while (x) {
+        bool last = X509_check_issued(x, x) == X509_V_OK;
+        X509 *by = last ? NULL : take_signer(x, others);
+        X509_free(x);
+        x = by;
+    }
+}
+
+/* As in Java: of a key that the store also has its own certificate is trusted, none that signed it.
+ */
+static int take_trusted(struct tls_store *s, X509 *own, STACK_OF(X509) * others)
 {
     int rc = 0;
+    if (own) {
+        drop_signers(own, others);
+        X509_up_ref(own);
+        rc = add_certificate(&s->trusted, own);
+    }
     for (int i = 0; !rc && i < sk_X509_num(others); i++) {
         X509 *x = sk_X509_value(others, i);
         X509_up_ref(x);
@@ -246,7 +275,7 @@ static int read_pkcs12(struct tls_store *s, const void *bytes, size_t n, const c
         rc = take_chain(s, own, others);
         own = NULL;
     } else if (!rc && !want_key) {
-        rc = take_trusted(s, others);
+        rc = take_trusted(s, own, others);
     }
     EVP_PKEY_free(key);
     X509_free(own);

@@ -1,7 +1,9 @@
 /* tls_store.h - private keys and certificates out of key stores: PEM text, PKCS12, JKS.
  *
  * "JKS" is Java's default type, and means either of its own format and PKCS12, as in Java: the
- * first bytes tell. Of several private keys the first one that opens is taken.
+ * first bytes tell. Of several private keys the first one that opens is taken. A store of trusted
+ * certificates that has a key, too, is trusted as in Java: the key's own certificate, and not those
+ * that signed it.
  *
  * Lines in err name what is wrong and the key that mends it, but not the file: the caller does.
  *

@@ -172,6 +172,74 @@ static void pkcs12_files(void **state)
     identity_free(&id);
 }
 
+static void trusts(const struct tls_store *s, const char *const *names, int n)
+{
+    assert_int_equal(sk_X509_num(s->trusted) < 0 ? 0 : sk_X509_num(s->trusted), n);
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        X509_NAME_get_text_by_NID(X509_get_subject_name(sk_X509_value(s->trusted, i)),
+                                  NID_commonName, name, sizeof(name));
+        assert_string_equal(name, names[i]);
+    }
+}
+
+/* Whoever signed the certificate of a key is not trusted for standing in its chain. */
+static void trusted_of_a_store_with_a_key(void **state)
+{
+    static const char *const with_key[] = {"broker"}, *const both[] = {"broker", "top"};
+    struct cert top = cert_make_at(NULL, "/CN=top", NULL, true, 0, 30);
+    struct cert mid = cert_make_at(&top, "/CN=mid", NULL, true, 0, 30);
+    struct cert own = cert_make(&mid, "/CN=broker", NULL);
+    struct temp_dir dir;
+    temp_dir_make(&dir);
+    const char *path = temp_dir_path(&dir, "both.p12");
+    char err[300];
+    for (int again = 0; again < 2; again++) {
+        STACK_OF(X509) *others = sk_X509_new_null();
+        uint8_t bytes[8192];
+        struct tls_store s;
+        sk_X509_push(others, top.x);
+        sk_X509_push(others, mid.x);
+        if (again)
+            sk_X509_push(others, top.x);
+        write_pkcs12(path, &own, others, "storepass");
+        sk_X509_free(others);
+        FILE *in = fopen(path, "r");
+        size_t n = fread(bytes, 1, sizeof(bytes), in);
+        fclose(in);
+        assert_int_equal(tls_store_read(&s, TLS_STORE_PKCS12, bytes, n, "storepass", NULL, false,
+                                        err, sizeof(err)),
+                         0);
+        trusts(&s, again ? both : with_key, 1 + again);
+        tls_store_clear(&s);
+    }
+    temp_dir_remove(&dir);
+    cert_free(&own);
+    cert_free(&mid);
+    cert_free(&top);
+}
+
+/* One that signed itself serves as key store and trust store, as in Java. */
+static void one_store_for_both(void **state)
+{
+    static const char *const names[] = {"broker"}, *const files[] = {"key.p12", "key.jks"};
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX], err[300];
+        uint8_t bytes[8192];
+        struct tls_store s;
+        snprintf(path, sizeof(path), "%s/stores/%s", TEST_DATA_DIR, files[i]);
+        FILE *in = fopen(path, "r");
+        assert_non_null(in);
+        size_t n = fread(bytes, 1, sizeof(bytes), in);
+        fclose(in);
+        assert_int_equal(
+            tls_store_read(&s, TLS_STORE_JKS, bytes, n, "storepass", NULL, false, err, sizeof(err)),
+            0);
+        trusts(&s, names, 1);
+        tls_store_clear(&s);
+    }
+}
+
 static void stores_of_keytool(void **state)
 {
     static const char folder[] = TEST_DATA_DIR "/stores/";
@@ -357,6 +425,7 @@ static void every_setting_has_its_key(void **state)
 
 UNIT_MAIN(unit_test(pem_in_the_settings), unit_test(pem_text_without_its_lines),
           unit_test(pem_files), unit_test(encrypted_keys), unit_test(pkcs12_files),
+          unit_test(trusted_of_a_store_with_a_key), unit_test(one_store_for_both),
           unit_test(stores_of_keytool), unit_test(damaged_stores), unit_test(protocols_and_ciphers),
           unit_test(other_settings), unit_test(a_changed_certificate_must_be_the_same_ones),
           unit_test(every_setting_has_its_key))
