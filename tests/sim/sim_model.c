@@ -738,6 +738,25 @@ static void collect(void *arg, const struct entry *e)
     w->v[w->n++] = *e;
 }
 
+/* By the store. Who was away while it was taken off a partition keeps what it had, and nobody tells
+ * it; nor need that be what was committed. */
+static bool is_assigned(const struct model *m, int broker)
+{
+    char path[64 + TOPIC_MAX];
+    struct topic_node t;
+    struct arena a;
+    bool is = false;
+    snprintf(path, sizeof(path), "/brokers/topics/%s", m->topic);
+    struct bytes data = sim_zk_get(path, NULL);
+    arena_init(&a, 0);
+    if (data.len >= 0 && znode_topic_decode(data, &a, &t) == 0)
+        for (int i = 0; i < t.partitions_n; i++)
+            is |= t.partitions[i].partition == m->partition &&
+                  id_list_has(t.partitions[i].replicas, broker);
+    arena_free(&a);
+    return is;
+}
+
 static void check_log(void *arg, struct partition *p)
 {
     struct sim_host *h = arg;
@@ -747,7 +766,7 @@ static void check_log(void *arg, struct partition *p)
     if (!log_check(p->log, why, sizeof(why)))
         sim_violation("M11: %.*s-%d on %s: %s", p->topic_len, p->topic, p->number, h->name, why);
     struct model *m = find((struct str){p->topic, p->topic_len}, p->topic_id, p->number);
-    if (!m || m->unclean || m->compacted)
+    if (!m || m->unclean || m->compacted || !is_assigned(m, h->id))
         return;
     struct whole w = {0};
     speak_of("at the end");
