@@ -1,5 +1,6 @@
 /* txn_cleanup.c - what nobody asks for any more: transactions that outlive their timeout are
- * aborted, ids that were not used for long are forgotten.
+ * aborted, ids that were not used for long are forgotten. Nor does anybody ask again for a load
+ * that failed: it is tried again with the first.
  *
  * Forgetting writes a tombstone for each id, several in a batch; the id is pending until that is
  * written, and stays as it was if it cannot be. */
@@ -40,6 +41,7 @@ static void abort_overdue(struct txn_coordinator *c)
 static void abort_due(struct timer *timer)
 {
     struct txn_coordinator *c = container_of(timer, struct txn_coordinator, abort_timer);
+    txn_coordinator_load_again(c);
     abort_overdue(c);
     executor_timer_start(c->o.ex, timer, c->o.config.abort_interval_ms);
 }

@@ -94,6 +94,15 @@ static void set_home(struct txn_coordinator *c, struct txn_partition *p, enum tx
     p->home = to;
 }
 
+static void begin_load(struct txn_coordinator *c, int32_t partition)
+{
+    struct txn_partition *p = &c->partitions[partition];
+    p->again = false;
+    p->load = ++c->loads;
+    set_home(c, p, TXN_LOADING);
+    c->o.load(c->o.arg, partition, p->epoch, p->load);
+}
+
 void txn_coordinator_elected(struct txn_coordinator *c, int32_t partition, int32_t leader_epoch)
 {
     if (!c->active || !is_ours(c, partition))
@@ -107,9 +116,14 @@ void txn_coordinator_elected(struct txn_coordinator *c, int32_t partition, int32
     p->epoch = leader_epoch;
     if (p->home != TXN_ELSEWHERE)
         return; /* its log has not been anybody else's meanwhile */
-    p->load = ++c->loads;
-    set_home(c, p, TXN_LOADING);
-    c->o.load(c->o.arg, partition, leader_epoch, p->load);
+    begin_load(c, partition);
+}
+
+void txn_coordinator_load_again(struct txn_coordinator *c)
+{
+    for (int32_t i = 0; i < c->o.partitions_n; i++)
+        if (c->partitions[i].again)
+            begin_load(c, i);
 }
 
 static void unload(struct txn_coordinator *c, int32_t partition)
@@ -127,6 +141,7 @@ void txn_coordinator_resigned(struct txn_coordinator *c, int32_t partition, int3
     if (leader_epoch >= 0 && leader_epoch < p->epoch)
         return;
     p->epoch = leader_epoch >= 0 ? leader_epoch : -1; /* a topic made anew counts from 0 again */
+    p->again = false;
     if (p->home == TXN_ELSEWHERE)
         return;
     say_info(TXN_TAG, "__transaction_state-%d: resigned, epoch %d", (int)partition,
@@ -171,6 +186,8 @@ void txn_coordinator_loaded(struct txn_coordinator *c, int32_t partition, uint64
         /* Half a partition would give out epochs that others have. */
         say_error(TXN_TAG, "__transaction_state-%d: could not be loaded; its ids are not served",
                   (int)partition);
+        /* A want of memory or descriptors passes, a damaged log stays as it is. */
+        p->again = error != -EBADMSG && error != -ECANCELED;
         set_home(c, p, TXN_ELSEWHERE);
         unload(c, partition);
         return;

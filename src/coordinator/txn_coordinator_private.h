@@ -14,6 +14,7 @@ struct txn_partition {
     enum txn_home home;
     int32_t epoch; /* newest leader epoch heard of; -1 */
     uint64_t load; /* the newest load; what was begun before it has come to nothing */
+    bool again;    /* it has failed, and may do better later */
     struct list ids;
 };
 
@@ -37,6 +38,9 @@ void txn_coordinator_remove(struct txn_coordinator *c, struct txn *t);
 enum kerr txn_coordinator_admit(const struct txn_coordinator *c, struct str id, int32_t *partition);
 /* Is it the partition's present load, and is the id still here? */
 bool txn_coordinator_owns(const struct txn_coordinator *c, const struct txn *t, uint64_t load);
+
+/* Loads that failed begin anew. */
+void txn_coordinator_load_again(struct txn_coordinator *c);
 
 /* ---- txn_write.c ---- */
 

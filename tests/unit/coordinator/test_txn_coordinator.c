@@ -698,6 +698,43 @@ static void ids_are_served_where_their_partition_is(void **state)
     teardown(&r);
 }
 
+/* Nobody else would: this broker leads, as far as the others know. */
+static void a_load_that_failed_is_tried_again(void **state)
+{
+    static const struct {
+        int error;
+        bool again;
+    } rows[] = {{-ENOMEM, true}, {-EIO, true}, {-EBADMSG, false}, {-ECANCELED, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct rig r;
+        int32_t home = key_partition(STR_LIT("x"), BENCH_PARTITIONS);
+        setup(&r);
+        init(&r, "x");
+        txn_coordinator_resigned(r.c, home, 5);
+        txn_coordinator_elected(r.c, home, 6);
+        for (int failure = 0; failure < 2; failure++) {
+            uint64_t failed = r.load;
+            txn_coordinator_loaded(r.c, home, failed, NULL, 0, rows[i].error);
+            assert_int_equal(init(&r, "x"), KERR_NOT_COORDINATOR);
+            sim_executor_advance(r.sim, ABORT_MS);
+            assert_int_equal(r.load != failed, rows[i].again);
+        }
+        if (rows[i].again) {
+            finish_load(&r, home);
+            assert_int_equal(add(&r, "x", 7, 0, 1), KERR_NONE);
+            txn_coordinator_resigned(r.c, home, 7);
+            txn_coordinator_elected(r.c, home, 8);
+            txn_coordinator_loaded(r.c, home, r.load, NULL, 0, rows[i].error);
+            txn_coordinator_resigned(r.c, home, 9); /* another leads now */
+            uint64_t last = r.load;
+            sim_executor_advance(r.sim, ABORT_MS);
+            assert_int_equal(r.load, last);
+        }
+        teardown(&r);
+    }
+}
+
 static void a_new_leader_brings_what_is_prepared_to_its_end(void **state)
 {
     (void)state;
@@ -936,7 +973,8 @@ int main(void)
         cmocka_unit_test(the_last_record_is_tried_until_it_is_written),
         cmocka_unit_test(everybody_waits_for_a_write),
         cmocka_unit_test(ids_are_served_where_their_partition_is),
-        cmocka_unit_test(a_new_leader_brings_what_is_prepared_to_its_end),
+        cmocka_unit_test(a_load_that_failed_is_tried_again),
+        unit_test(a_new_leader_brings_what_is_prepared_to_its_end),
         cmocka_unit_test(a_write_of_an_old_leadership_comes_to_nothing),
         cmocka_unit_test(the_epoch_may_move_on_while_the_leader_stays),
         cmocka_unit_test(a_transaction_that_takes_too_long_is_aborted),
