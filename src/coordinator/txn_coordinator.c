@@ -156,16 +156,28 @@ static int adopt(struct txn_coordinator *c, struct txn *t)
     return txn_coordinator_id(c, t->id) ? -EEXIST : put(c, t);
 }
 
-/* What was prepared goes on. */
-static void resume(struct txn_coordinator *c, struct txn_partition *p)
+/* What was prepared goes on. false without memory. */
+static bool resume(struct txn_coordinator *c, struct txn_partition *p)
 {
     list_each (l, &p->ids) {
         struct txn *t = list_entry(l, struct txn, link);
         bool prepared = t->now.state == TXN_PREPARE_COMMIT || t->now.state == TXN_PREPARE_ABORT;
         if (prepared && !txn_write_resume(c, t))
-            say_error(TXN_TAG, "%.*s: no memory to end its transaction before the next load",
-                      STR_ARG(t->id));
+            return false;
     }
+    return true;
+}
+
+/* Half a partition would give out epochs that others have. */
+static void load_failed(struct txn_coordinator *c, int32_t partition, int error)
+{
+    struct txn_partition *p = &c->partitions[partition];
+    say_error(TXN_TAG, "__transaction_state-%d: could not be loaded; its ids are not served",
+              (int)partition);
+    /* A want of memory or descriptors passes, a damaged log stays as it is. */
+    p->again = error != -EBADMSG && error != -ECANCELED;
+    set_home(c, p, TXN_ELSEWHERE);
+    unload(c, partition);
 }
 
 void txn_coordinator_loaded(struct txn_coordinator *c, int32_t partition, uint64_t number,
@@ -183,17 +195,12 @@ void txn_coordinator_loaded(struct txn_coordinator *c, int32_t partition, uint64
     if (!wanted)
         return;
     if (error) {
-        /* Half a partition would give out epochs that others have. */
-        say_error(TXN_TAG, "__transaction_state-%d: could not be loaded; its ids are not served",
-                  (int)partition);
-        /* A want of memory or descriptors passes, a damaged log stays as it is. */
-        p->again = error != -EBADMSG && error != -ECANCELED;
-        set_home(c, p, TXN_ELSEWHERE);
-        unload(c, partition);
+        load_failed(c, partition, error);
         return;
     }
     set_home(c, p, TXN_HERE);
-    resume(c, p);
+    if (!resume(c, p))
+        load_failed(c, partition, -ENOMEM);
 }
 
 void txn_coordinator_metadata_changed(struct txn_coordinator *c)
