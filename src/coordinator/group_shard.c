@@ -9,6 +9,8 @@
 
 #define SHARD_TAG "GroupMetadataManager"
 
+enum { LOAD_AGAIN_MS = 10000 };
+
 /* ---- groups ---- */
 
 static bool is_group(const struct hnode *n, const void *key)
@@ -109,6 +111,8 @@ static void expiry_due(struct timer *t)
 
 /* ---- life ---- */
 
+static void load_again(struct timer *t);
+
 int group_shard_new(const struct group_shard_options *o, struct group_shard **out)
 {
     struct group_shard *s = *out = calloc(1, sizeof(*s));
@@ -129,6 +133,7 @@ int group_shard_new(const struct group_shard_options *o, struct group_shard **ou
     }
     hmap_init(&s->groups);
     timer_init(&s->expiry_timer, expiry_due);
+    timer_init(&s->again_timer, load_again);
     task_init(&s->expiry_task, expire_next);
     s->active = true;
     return 0;
@@ -160,6 +165,7 @@ void group_shard_shut_down(struct group_shard *s)
 {
     s->active = false;
     executor_timer_stop(s->o.env.ex, &s->expiry_timer);
+    executor_timer_stop(s->o.env.ex, &s->again_timer);
     for (int32_t i = 0; i < s->o.partitions_n; i++)
         unload(s, &s->partitions[i]);
 }
@@ -232,6 +238,32 @@ static void set_partition(struct group_shard *s, struct shard_partition *p,
     p->state = to;
 }
 
+static void begin_load(struct group_shard *s, int32_t partition)
+{
+    struct shard_partition *p = &s->partitions[partition];
+    p->again = false;
+    p->load = ++s->loads;
+    set_partition(s, p, PARTITION_LOADING);
+    s->o.load(s->o.arg, partition, p->epoch, p->load);
+}
+
+/* Nobody else would ask: this broker leads, as far as the others know. */
+static void load_again(struct timer *t)
+{
+    struct group_shard *s = container_of(t, struct group_shard, again_timer);
+    for (int32_t i = 0; i < s->o.partitions_n; i++)
+        if (s->partitions[i].again)
+            begin_load(s, i);
+}
+
+/* A want of memory or descriptors passes, a damaged log stays as it is. */
+static void note_failure(struct group_shard *s, struct shard_partition *p, int error)
+{
+    p->again = error != -EBADMSG && error != -ECANCELED;
+    if (p->again && !timer_armed(&s->again_timer))
+        executor_timer_start(s->o.env.ex, &s->again_timer, LOAD_AGAIN_MS);
+}
+
 void group_shard_elected(struct group_shard *s, int32_t partition, int32_t leader_epoch)
 {
     if (!s->active || !is_ours(s, partition))
@@ -245,9 +277,7 @@ void group_shard_elected(struct group_shard *s, int32_t partition, int32_t leade
     p->epoch = leader_epoch;
     if (p->state != PARTITION_ELSEWHERE)
         return; /* its log has not been anybody else's meanwhile */
-    p->load = ++s->loads;
-    set_partition(s, p, PARTITION_LOADING);
-    s->o.load(s->o.arg, partition, leader_epoch, p->load);
+    begin_load(s, partition);
 }
 
 void group_shard_resigned(struct group_shard *s, int32_t partition, int32_t leader_epoch)
@@ -258,6 +288,7 @@ void group_shard_resigned(struct group_shard *s, int32_t partition, int32_t lead
     if (leader_epoch >= 0 && leader_epoch < p->epoch)
         return;
     p->epoch = leader_epoch >= 0 ? leader_epoch : -1; /* a topic made anew counts from 0 again */
+    p->again = false;
     if (p->state == PARTITION_ELSEWHERE)
         return;
     say_info(SHARD_TAG, "__consumer_offsets-%d: resigned, epoch %d", (int)partition,
@@ -308,6 +339,7 @@ void group_shard_loaded(struct group_shard *s, int32_t partition, uint64_t load,
         say_error(SHARD_TAG,
                   "__consumer_offsets-%d: could not be loaded; its groups are not served",
                   (int)partition);
+        note_failure(s, p, error);
         set_partition(s, p, PARTITION_ELSEWHERE);
         unload(s, p);
         return;

@@ -13,6 +13,7 @@ struct shard_partition {
     enum shard_partition_state state;
     int32_t epoch; /* newest leader epoch heard of; -1 */
     uint64_t load; /* that it waits for, while loading */
+    bool again;    /* that has failed, and may do better later */
     struct list groups;
     struct list ended; /* struct ended_txn (group_shard.c), heard of while loading */
 };
@@ -25,6 +26,7 @@ struct group_shard {
     int loading_n;
     uint64_t loads; /* begun so far */
     struct timer expiry_timer;
+    struct timer again_timer; /* while loads that failed are to be tried again */
     struct task expiry_task;
     int32_t expiry_at; /* partition that is looked at next */
     bool expiry_posted;

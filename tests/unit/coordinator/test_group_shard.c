@@ -382,6 +382,38 @@ static void a_failed_load_serves_nothing(void **state)
     bench_free(b);
 }
 
+static void a_load_that_failed_is_tried_again(void **state)
+{
+    static const struct {
+        int error;
+        bool again;
+    } rows[] = {{-ENOMEM, true}, {-EIO, true}, {-EBADMSG, false}, {-ECANCELED, false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct bench *b = bench_new();
+        int32_t p = home_of("g");
+        group_shard_resigned(b->shard, p, 1);
+        group_shard_elected(b->shard, p, 2);
+        for (int failure = 0; failure < 2; failure++) {
+            uint64_t failed = b->load;
+            group_shard_loaded(b->shard, p, failed, NULL, 0, rows[i].error);
+            assert_int_equal(commit_error(COMMIT(b, .offset = 1)), KERR_NOT_COORDINATOR);
+            bench_advance(b, 10000);
+            assert_int_equal(b->load != failed, rows[i].again);
+        }
+        if (rows[i].again) {
+            group_shard_loaded(b->shard, p, b->load, NULL, 0, rows[i].error);
+            group_shard_resigned(b->shard, p, 3); /* another leads now */
+            uint64_t last = b->load;
+            bench_advance(b, 10000);
+            assert_int_equal(b->load, last);
+            group_shard_elected(b->shard, p, 4);
+            bench_finish_load(b, p);
+            assert_int_equal(commit_error(COMMIT(b, .offset = 1)), KERR_NONE);
+        }
+        bench_free(b);
+    }
+}
+
 /* 12 */
 static void a_group_over_the_limit_shrinks_in_one_rebalance(void **state)
 {
@@ -577,7 +609,7 @@ UNIT_MAIN(unit_test(elsewhere_means_not_coordinator), unit_test(while_it_loads),
           unit_test(a_parked_sync_hears_of_the_unload),
           unit_test(a_write_under_way_when_the_partition_goes),
           unit_test(late_news_are_passed_over), unit_test(only_the_newest_load_counts),
-          unit_test(a_failed_load_serves_nothing),
+          unit_test(a_failed_load_serves_nothing), unit_test(a_load_that_failed_is_tried_again),
           unit_test(a_group_over_the_limit_shrinks_in_one_rebalance),
           unit_test(sessions_begin_again_after_a_load),
           unit_test(damaged_and_unknown_records_do_not_stop_a_load),
