@@ -81,12 +81,15 @@ static bool encode(const struct txn_write *w, struct buf *bytes, struct group_re
     return good;
 }
 
-/* false: nothing was begun. */
+/* false: nothing was begun. The producer that asks waits as long as its transactions may take: as
+ * it says now, not as the one before it did. For the last image nobody waits, and given up early it
+ * would only be written once more. */
 static bool append(struct txn_write *w)
 {
     struct group_log *log = w->c->o.log;
     struct buf bytes = BUF_INIT;
     struct group_record r;
+    w->append.timeout_ms = is_complete(&w->to) ? 0 : w->to.timeout_ms;
     bool good = encode(w, &bytes, &r);
     if (good)
         log->ops->append(log, &w->append, &r, 1);
@@ -198,11 +201,8 @@ static struct txn_write *write_new(struct txn_coordinator *c, struct txn *t, str
     w->load = c->partitions[t->partition].load;
     w->call = call;
     list_init(&w->link);
-    w->append = (struct group_append){.partition = t->partition,
-                                      .producer_id = -1,
-                                      .producer_epoch = -1,
-                                      .timeout_ms = t->now.timeout_ms,
-                                      .done = written};
+    w->append = (struct group_append){
+        .partition = t->partition, .producer_id = -1, .producer_epoch = -1, .done = written};
     return w;
 }
 

@@ -640,6 +640,44 @@ static void the_last_record_is_tried_until_it_is_written(void **state)
     teardown(&r);
 }
 
+static int64_t held_timeout(struct rig *r)
+{
+    sim_executor_drain(r->sim);
+    struct list *l = list_pop(&r->log.held);
+    assert_non_null(l);
+    struct group_append *append = list_entry(l, struct group_append, link);
+    int64_t ms = append->timeout_ms;
+    append->done(append);
+    return ms;
+}
+
+/* One of a millisecond, as those who only fence have it, would else never get a write to its
+ * replicas in time, nor would whoever comes after it. */
+static void a_write_waits_as_long_as_its_own_producer_says(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call c;
+    struct txn_call brief = init_call("x", -1, -1), patient = brief;
+    brief.timeout_ms = 1;
+    setup(&r);
+    r.log.hold = true;
+    begin(&r, &c, brief);
+    assert_int_equal(held_timeout(&r), 1);
+    begin(&r, &c, patient);
+    assert_int_equal(held_timeout(&r), patient.timeout_ms);
+    begin(&r, &c, brief);
+    held_timeout(&r);
+    r.log.hold = false;
+    assert_int_equal(add(&r, "x", 7, 2, 1), KERR_NONE);
+    assert_int_equal(end(&r, "x", 7, 2, true), KERR_NONE);
+    r.log.hold = true;
+    answer(&r, 1, KERR_NONE);
+    assert_int_equal(held_timeout(&r), 0); /* the last image: as long as the log has it */
+    assert_int_equal(state_of(&r, "x"), TXN_COMPLETE_COMMIT);
+    teardown(&r);
+}
+
 static void everybody_waits_for_a_write(void **state)
 {
     (void)state;
@@ -971,7 +1009,8 @@ int main(void)
         cmocka_unit_test(what_the_log_says_is_told_in_the_coordinators_words),
         cmocka_unit_test(a_fence_that_cannot_be_written_is_not_raised_twice),
         cmocka_unit_test(the_last_record_is_tried_until_it_is_written),
-        cmocka_unit_test(everybody_waits_for_a_write),
+        cmocka_unit_test(a_write_waits_as_long_as_its_own_producer_says),
+        unit_test(everybody_waits_for_a_write),
         cmocka_unit_test(ids_are_served_where_their_partition_is),
         cmocka_unit_test(a_load_that_failed_is_tried_again),
         unit_test(a_new_leader_brings_what_is_prepared_to_its_end),
