@@ -265,7 +265,15 @@ void kafka_transaction_infos_free(kafka_transaction_infos_t *infos)
 
 /* ---- fencing ---- */
 
-enum { FENCE_TIMEOUT_MS = 1 }; /* of a transaction that nobody begins */
+enum { FENCE_TIMEOUT_MAX_MS = 60000 }; /* coordinators allow at least this, unless set otherwise */
+
+/* Of a transaction that nobody begins; but the coordinator's own write must be done in that time,
+ * too, so it is as long as the answer is waited for. */
+static int32_t fence_timeout(const kafka_admin_t *a, int64_t timeout_ms)
+{
+    int64_t ms = timeout_ms > 0 ? timeout_ms : cluster_request_timeout(a->cluster);
+    return (int32_t)(ms < FENCE_TIMEOUT_MAX_MS ? ms : FENCE_TIMEOUT_MAX_MS);
+}
 
 static kafka_err_t on_fenced(struct op *op, int version, const void *response)
 {
@@ -291,7 +299,7 @@ kafka_err_t kafka_admin_fence_producers(kafka_admin_t *a, const char *const *ids
                         .arg = &out[i]};
         init_producer_id_request_init(&req);
         req.transactional_id = str_of(ids[i]);
-        req.transaction_timeout_ms = FENCE_TIMEOUT_MS;
+        req.transaction_timeout_ms = fence_timeout(a, timeout_ms);
         out[i] = (kafka_fenced_producer_t){KAFKA_OK, -1, -1};
         admin_txn_begin(&g, a, ids[i]);
         out[i].err = admin_group_run(&g, &op, timeout_ms);

@@ -132,6 +132,9 @@ class Transactions(tool_test.ToolTest):
         self.assertEqual((b[0], b[1], b[3]), ("nobody-had-this", "NONE", "0"))
         self.assertEqual(self.p.try_end(True), t.PRODUCER_FENCED)
         self.assertEqual(t.committed(self.c, self.topic, 0), [])
+        # the coordinator's record of it must reach its replicas in that time
+        told = self.c.call("DescribeTransactions", 0, transactional_ids=[self.p.id, "nobody-had-this"])
+        self.assertEqual([x["transaction_timeout_ms"] >= 10000 for x in told["transaction_states"]], [True, True])
         self.assertEqual(self.admin("states", self.p.id, "no-such-id"), [
             [self.p.id, "NONE", "Empty", "0"], ["no-such-id", "TRANSACTIONAL_ID_NOT_FOUND", "", "0"]])
 
