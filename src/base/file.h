@@ -74,7 +74,7 @@ struct file {
 struct fs *fs_posix(void);
 
 /* O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC as open(2); O_CLOEXEC is added. *out starts with one
- * reference. */
+ * reference. A pipe under that name is no file, and not waited for: -ESPIPE. */
 int fs_open(struct fs *fs, const char *path, int flags, struct file **out);
 struct file *file_ref(struct file *f); /* returns f */
 void file_unref(struct file *f);       /* NULL is fine */

@@ -27,15 +27,28 @@ static int result(int rc)
     return rc < 0 ? -errno : 0;
 }
 
+/* A pipe under a file's name: to open it waits for its other side, perhaps for ever, and there are
+ * no positions in it. -ESPIPE or 0. */
+static int refuse_pipe(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return S_ISFIFO(st.st_mode) ? -ESPIPE : 0;
+}
+
 static int posix_open(struct fs *fs, const char *path, int flags, int mode, struct file **out)
 {
     *out = NULL;
     struct file *f = malloc(sizeof(*f));
     if (!f)
         return -ENOMEM;
-    int fd = RETRY(open(path, flags | O_CLOEXEC, mode));
-    if (fd < 0) {
-        int err = -errno;
+    /* without waiting: files never do, and of pipes see above */
+    int fd = RETRY(open(path, flags | O_CLOEXEC | O_NONBLOCK, mode));
+    int err = fd < 0 ? -errno : refuse_pipe(fd);
+    if (err) {
+        if (fd >= 0)
+            close(fd);
         free(f);
         return err;
     }

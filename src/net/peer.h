@@ -79,7 +79,7 @@ int peer_send(struct peer *p, int16_t api_key, int min_version, int max_version,
 int peer_version(const struct peer *p, int16_t api_key, int min_version, int max_version);
 bool peer_connected(const struct peer *p);
 /* Why the last connection could not be secured or was not let in, in words; NULL when that was not
- * the reason. Borrowed until the next attempt. */
+ * the reason. One line, whatever the other side said. Borrowed until the next attempt. */
 const char *peer_failure(const struct peer *p);
 /* Some connection, this one or an earlier one, got through the negotiation: Kafka's protocol is
  * spoken there. */

@@ -90,6 +90,9 @@ void peer_disconnect(struct peer *p)
 void peer_say_failed(struct peer *p, const char *what, const char *why)
 {
     snprintf(p->failure, sizeof(p->failure), "%s: %s", what, why);
+    for (char *c = p->failure; *c; c++) /* the other side's words: for no terminal to obey */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
     if (!p->options.quiet)
         say_warn("peer", "%s:%d: %s", p->host, p->port, p->failure);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +178,30 @@ static void reads_all_up_to_a_limit(void **state)
     assert_int_equal(fs_read_all(fs_posix(), temp_dir_path(&d, "a"), 0, &got, &len), 0);
     assert_string_equal(got, "");
     free(got);
+    temp_dir_remove(&d);
+}
+
+/* Nobody has the other end open, or somebody has: the same. */
+static void a_pipe_is_no_file_and_is_not_waited_for(void **state)
+{
+    static const int flags[] = {O_RDONLY, O_RDWR, O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_TRUNC};
+    struct temp_dir d;
+    struct file *f;
+    char *got;
+    size_t len;
+    temp_dir_make(&d);
+    const char *path = temp_dir_path(&d, "a");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (int held = 0; held < 2; held++) {
+        int other = held ? open(path, O_RDWR | O_CLOEXEC) : -1;
+        for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+            assert_int_equal(fs_open(fs_posix(), path, flags[i], &f), -ESPIPE);
+            assert_null(f);
+        }
+        assert_int_equal(fs_read_all(fs_posix(), path, 100, &got, &len), -ESPIPE);
+        if (held)
+            close(other);
+    }
     temp_dir_remove(&d);
 }
 
@@ -449,9 +474,10 @@ static void a_touch_of_a_map_costs_one_page(void **state)
 UNIT_MAIN(unit_test(reads_and_writes_at_positions), unit_test(the_last_reference_closes),
           unit_test(mappings), unit_test(a_touch_of_a_map_costs_one_page),
           unit_test(short_reads_and_writes_are_gone_on_with), unit_test(reads_all_up_to_a_limit),
-          unit_test(replaces_whole_files), unit_test(overwrites_in_place),
-          unit_test(lists_names_until_told_to_stop), unit_test(makes_and_removes_trees),
-          unit_test(makes_relative_trees), unit_test(a_lock_keeps_other_processes_out),
+          unit_test(a_pipe_is_no_file_and_is_not_waited_for), unit_test(replaces_whole_files),
+          unit_test(overwrites_in_place), unit_test(lists_names_until_told_to_stop),
+          unit_test(makes_and_removes_trees), unit_test(makes_relative_trees),
+          unit_test(a_lock_keeps_other_processes_out),
           unit_test(a_lock_is_of_the_file_that_the_name_leads_to),
           unit_test(an_unlock_leaves_the_file_of_another_one),
           unit_test(a_folder_that_does_not_open_was_not_synced),

@@ -1001,6 +1001,22 @@ static void a_refused_login_is_told(void **state)
     peer_end(t);
 }
 
+static void what_the_broker_says_is_one_line(void **state)
+{
+    struct test_auth auth = {.base = {&auth_ops}};
+    struct peer_test *t = peer_begin_with(&auth);
+    send_metadata(t, 0, -1);
+    int fd = broker_accept(t);
+    client_expect(fd, "one");
+    client_send_frame(fd, "no\r\nFATAL \x1b[2J\x7f\t\xc3\xa9");
+    expect_status(t, 0, -EACCES);
+    assert_string_equal(peer_failure(t->peer),
+                        "authentication failed: the broker says no??FATAL ?[2J??\xc3\xa9");
+    client_expect_end(fd);
+    close(fd);
+    peer_end(t);
+}
+
 static void slow_work_of_a_login_is_done_elsewhere(void **state)
 {
     struct test_auth auth = {.base = {&auth_ops}, .works = true};
@@ -1099,6 +1115,6 @@ UNIT_MAIN(unit_test(negotiates_then_sends_what_waited),
           unit_test(names_are_looked_up_and_all_addresses_tried), unit_test(freed_in_every_state),
           unit_test(freed_in_a_callback), unit_test(freed_without_use),
           unit_test(logs_in_before_all_else), unit_test(a_refused_login_is_told),
-          unit_test(a_login_that_cannot_begin), unit_test(slow_work_of_a_login_is_done_elsewhere),
-          unit_test(slow_work_for_nobody), unit_test(a_login_is_renewed_with_the_next_request),
-          unit_test(freed_while_logging_in))
+          unit_test(what_the_broker_says_is_one_line), unit_test(a_login_that_cannot_begin),
+          unit_test(slow_work_of_a_login_is_done_elsewhere), unit_test(slow_work_for_nobody),
+          unit_test(a_login_is_renewed_with_the_next_request), unit_test(freed_while_logging_in))
