@@ -109,6 +109,14 @@ struct txn_manager *broker_txns(const struct broker *b)
     return b->txns;
 }
 
+struct txn_manager *broker_txn_verifier(const struct broker *b)
+{
+    const struct config *now = dynamic_config_ref(b->dynamic);
+    bool on = config_bool(now, "transaction.partition.verification.enable");
+    config_unref(now);
+    return on ? b->txns : NULL;
+}
+
 struct group_manager *broker_groups(const struct broker *b)
 {
     return b->groups;

@@ -74,6 +74,9 @@ struct auto_create *broker_auto_create(const struct broker *b);
 struct producer_ids *broker_producer_ids(const struct broker *b);
 struct group_manager *broker_groups(const struct broker *b);
 struct txn_manager *broker_txns(const struct broker *b);
+/* Who is asked whether a partition is in a transaction; NULL when nobody is to be
+ * (transaction.partition.verification.enable). */
+struct txn_manager *broker_txn_verifier(const struct broker *b);
 struct controller *broker_controller(const struct broker *b);
 /* A member of a cluster, or one by itself on the embedded store. */
 bool broker_on_zookeeper(const struct broker *b);

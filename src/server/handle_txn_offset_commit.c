@@ -7,7 +7,6 @@
 #include "log/txn_guards.h"
 #include "protocol/msg/txn_offset_commit.h"
 #include "server/broker.h"
-#include "server/dynamic_config.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
 
@@ -95,15 +94,7 @@ static bool begin(struct request *req, struct topic_partition tp, uint64_t *guar
     return ask;
 }
 
-static bool is_enabled(const struct request *req)
-{
-    const struct config *now = dynamic_config_ref(broker_dynamic_config(req->broker));
-    bool on = config_bool(now, "transaction.partition.verification.enable");
-    config_unref(now);
-    return on;
-}
-
-static void verify(struct group_op *op)
+static void verify(struct group_op *op, struct txn_manager *verifier)
 {
     struct request *req = op->req;
     const struct txn_offset_commit_request *in = req->body;
@@ -128,12 +119,13 @@ static void verify(struct group_op *op)
                                         .n = 1,
                                         .done = answered};
     broker_async_begin(req->broker);
-    txn_manager_ask(broker_txns(req->broker), &v->question);
+    txn_manager_ask(verifier, &v->question);
 }
 
 void handle_txn_offset_commit(struct request *req)
 {
     const struct txn_offset_commit_request *in = req->body;
+    struct txn_manager *verifier = broker_txn_verifier(req->broker);
     struct group_op *op = group_op_new(req, GROUP_TXN_COMMIT);
     if (!op)
         return;
@@ -141,8 +133,8 @@ void handle_txn_offset_commit(struct request *req)
         group_op_answer(op);
     else if (in->producer_id < 0)
         refuse(op, KERR_INVALID_PRODUCER_ID_MAPPING);
-    else if (is_enabled(req))
-        verify(op);
+    else if (verifier)
+        verify(op, verifier);
     else
         group_op_submit(op);
 }

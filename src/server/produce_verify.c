@@ -6,7 +6,6 @@
 #include "coordinator/txn_manager.h"
 #include "log/txn_guards.h"
 #include "protocol/record_batch.h"
-#include "server/dynamic_config.h"
 #include "server/produce_op.h"
 
 enum { FIRST_VERSION_ABORTABLE = 11 };
@@ -140,14 +139,6 @@ static void refuse_all(struct produce_op *op, enum kerr e, const char *why)
         refuse(&op->slots[i], e, why);
 }
 
-static bool is_enabled(const struct produce_op *op)
-{
-    const struct config *now = dynamic_config_ref(broker_dynamic_config(op->req->broker));
-    bool on = config_bool(now, "transaction.partition.verification.enable");
-    config_unref(now);
-    return on;
-}
-
 static struct verifying *verifying_new(struct produce_op *op, const struct first_batch *f)
 {
     struct arena *a = op->req->arena;
@@ -195,7 +186,8 @@ bool produce_verify(struct produce_op *op, void (*then)(struct produce_op *op))
         refuse_all(op, KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NULL);
         return false;
     }
-    if (!is_enabled(op))
+    struct txn_manager *verifier = broker_txn_verifier(op->req->broker);
+    if (!verifier)
         return false;
     struct verifying *v = verifying_new(op, &f);
     if (!v) {
@@ -207,6 +199,6 @@ bool produce_verify(struct produce_op *op, void (*then)(struct produce_op *op))
         return false;
     v->then = then;
     broker_async_begin(op->req->broker);
-    txn_manager_ask(broker_txns(op->req->broker), &v->question);
+    txn_manager_ask(verifier, &v->question);
     return true;
 }

@@ -2,7 +2,6 @@
 #include "server/request_later.h"
 
 #include "server/broker.h"
-#include "server/entity_configs.h"
 
 void request_work(struct request *req, struct job *job, void (*work)(struct job *job),
                   void (*done)(struct job *job))
@@ -12,16 +11,6 @@ void request_work(struct request *req, struct job *job, void (*work)(struct job 
     job->done_on = request_executor(req);
     broker_async_begin(req->broker);
     workers_submit(broker_workers(req->broker), job);
-}
-
-void request_configure(struct request *req, struct control_op *op,
-                       void (*work)(struct control_op *op), void (*done)(struct control_op *op))
-{
-    op->work = work;
-    op->done = done;
-    op->done_on = request_executor(req);
-    broker_async_begin(req->broker);
-    entity_configs_submit(req->broker, op);
 }
 
 static void aborted(struct net_request *r)

@@ -401,9 +401,31 @@ void conn_mute_for(struct conn *c, int64_t ms)
     (void)c, (void)ms;
 }
 
+void conn_set_max_pipelined(struct conn *c, int requests)
+{
+    (void)c, (void)requests;
+}
+
 void conn_set_max_frame(struct conn *c, uint32_t bytes)
 {
     (void)c, (void)bytes;
+}
+
+/* Its listeners are plain: nobody logs in. */
+void conn_set_gate(struct conn *c, const struct conn_gate *gate, void *arg)
+{
+    (void)c, (void)gate, (void)arg;
+}
+
+void conn_pass(struct net_request *r)
+{
+    (void)r;
+}
+
+int conn_set_principal(struct conn *c, struct str name)
+{
+    (void)c, (void)name;
+    return 0;
 }
 
 /* ---- the server's life ---- */

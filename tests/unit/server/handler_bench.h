@@ -67,6 +67,13 @@ struct str conn_principal(const struct conn *c)
     return c->principal ? str_of(c->principal) : STR_LIT("ANONYMOUS");
 }
 
+/* Nobody is asked about transactions here. */
+struct txn_manager *broker_txn_verifier(const struct broker *b)
+{
+    (void)b;
+    return NULL;
+}
+
 struct replication_throttle *broker_throttle(const struct broker *b)
 {
     return b->throttle;
