@@ -121,8 +121,9 @@ static bool is_sign(const struct lexer *l, char c)
     return l->token == SIGN && l->sign == c;
 }
 
-/* The lexer stands on the key. */
-static int parse_option(struct lexer *l, struct jaas_option *out, const char **problem)
+/* The lexer stands on the key. What is wrong names the option by its number: behind a value with a
+ * blank and no quotes, what looks like a key is the rest of a password. */
+static int parse_option(struct lexer *l, int number, struct jaas_option *out, const char **problem)
 {
     if (l->token == UNENDED)
         return refuse(problem, "a quote does not end");
@@ -135,12 +136,12 @@ static int parse_option(struct lexer *l, struct jaas_option *out, const char **p
         next(l);
     if (is && l->token == UNENDED)
         return refuse(problem,
-                      arena_printf(l->arena, "the quote of '%s' does not end", out->key.p));
+                      arena_printf(l->arena, "the quote of option %d does not end", number));
     if (!is || l->token != WORD)
-        return refuse(problem, arena_printf(l->arena, "'%s' has no value%s", out->key.p,
-                                            is && l->token == NUMBER
-                                                ? " (one that begins like a number wants quotes)"
-                                                : ""));
+        return refuse(problem,
+                      arena_printf(l->arena, "option %d has no value (%s wants quotes)", number,
+                                   is && l->token == NUMBER ? "one that begins like a number"
+                                                            : "one with blanks or signs"));
     out->value = l->text;
     next(l);
     return 0;
@@ -178,7 +179,7 @@ static int parse_module(struct lexer *l, struct jaas_module *out, const char **p
             return refuse(problem, "there are too many options");
         int rc = grow(l, out);
         if (!rc)
-            rc = parse_option(l, &out->options[out->options_n], problem);
+            rc = parse_option(l, out->options_n + 1, &out->options[out->options_n], problem);
         if (rc)
             return rc;
         out->options_n++;

@@ -24,9 +24,15 @@ static int take_mechanism(struct sasl_client_config *c, const char *name, char *
 {
     if (sasl_mechanism_find(str_of(name), &c->mechanism) && sasl_mechanism_served(c->mechanism))
         return 0;
-    snprintf(err, err_n,
-             "sasl.mechanism=%s: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
-             name);
+    if (str_eqz(STR_LIT("GSSAPI"), name))
+        snprintf(err, err_n,
+                 "sasl.mechanism: it is not set, or GSSAPI, the default: Kerberos is not served "
+                 "here; set it to PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER");
+    else
+        snprintf(
+            err, err_n,
+            "sasl.mechanism=%s: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            name);
     return -EINVAL;
 }
 

@@ -127,13 +127,19 @@ static int offer(struct sasl_listener *l, const struct config *c, const char *li
     return rc;
 }
 
-static int refuse_mechanism(char *err, size_t err_n, const char *listener, struct str name)
+static int refuse_mechanism(char *err, size_t err_n, const char *listener, const char *key,
+                            struct str name)
 {
     char why[256];
-    snprintf(why, sizeof(why),
-             "%.*s is not served here, but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
-             name.len < 64 ? name.len : 64, name.p);
-    return refuse(err, err_n, listener, "sasl.enabled.mechanisms", why);
+    if (str_eqz(name, "GSSAPI"))
+        snprintf(why, sizeof(why),
+                 "it is not set, or GSSAPI, the default: Kerberos is not served here; set it to "
+                 "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER");
+    else
+        snprintf(why, sizeof(why),
+                 "%.*s is not served here, but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+                 name.len < 64 ? name.len : 64, name.p);
+    return refuse(err, err_n, listener, key, why);
 }
 
 static int offer_all(struct sasl_listener *l, const struct config *c, const char *listener,
@@ -146,7 +152,7 @@ static int offer_all(struct sasl_listener *l, const struct config *c, const char
     for (const char *at = list ? list : ""; !rc && config_list_next(&at, &name);) {
         enum sasl_mechanism m;
         if (!sasl_mechanism_find(name, &m) || !sasl_mechanism_served(m))
-            return refuse_mechanism(err, err_n, listener, name);
+            return refuse_mechanism(err, err_n, listener, "sasl.enabled.mechanisms", name);
         if (!l->configs[m])
             rc = offer(l, c, listener, m, only, users, err, err_n);
     }
@@ -195,12 +201,8 @@ int sasl_listener_peer(const struct config *c, const char *listener, const struc
     enum sasl_mechanism m;
     struct sasl_client_config *config;
     *out = NULL;
-    if (!mechanism || !sasl_mechanism_find(str_of(mechanism), &m) || !sasl_mechanism_served(m)) {
-        snprintf(why, sizeof(why),
-                 "%.64s is not served here, but PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
-                 mechanism ? mechanism : "null");
-        return refuse(err, err_n, listener, key, why);
-    }
+    if (!mechanism || !sasl_mechanism_find(str_of(mechanism), &m) || !sasl_mechanism_served(m))
+        return refuse_mechanism(err, err_n, listener, key, str_of(mechanism ? mechanism : "null"));
     struct sasl_client_settings s = {
         .mechanism = mechanism,
         .jaas = jaas_of(c, listener, m, true),
