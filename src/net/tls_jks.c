@@ -203,7 +203,11 @@ int tls_store_read_jks(struct tls_store *s, const void *bytes, size_t n, const c
         snprintf(err, err_n, "the store's password is wrong, or the store is damaged");
         return -EINVAL;
     }
-    if (want_key && (!password || !utf16(password, j.password, &j.password_n))) {
+    if (want_key && !password) {
+        snprintf(err, err_n, "the private key is encrypted, and ssl.keystore.password is not set");
+        return -EINVAL;
+    }
+    if (want_key && (!utf16(password, j.password, &j.password_n))) {
         snprintf(err, err_n, "the private key is encrypted, and its store has no usable password");
         return -EINVAL;
     }

@@ -250,6 +250,15 @@ static int take_trusted(struct tls_store *s, X509 *own, STACK_OF(X509) * others)
     return rc;
 }
 
+static int refuse_password(const char *prefix, const char *password, char *err, size_t err_n)
+{
+    char why[160];
+    if (password)
+        return refuse(err, err_n, "the store's password is wrong, or the store is damaged");
+    snprintf(why, sizeof(why), "the store has a password, and %s.password is not set", prefix);
+    return refuse(err, err_n, why);
+}
+
 static int read_pkcs12(struct tls_store *s, const void *bytes, size_t n, const char *password,
                        bool want_key, char *err, size_t err_n)
 {
@@ -258,12 +267,18 @@ static int read_pkcs12(struct tls_store *s, const void *bytes, size_t n, const c
     EVP_PKEY *key = NULL;
     X509 *own = NULL;
     PKCS12 *p = d2i_PKCS12(NULL, &at, (long)n);
+    const char *prefix = want_key ? "ssl.keystore" : "ssl.truststore";
+    char why[160];
+    if (!p && memmem(bytes, n, "-----BEGIN", 10)) {
+        snprintf(why, sizeof(why), "it is PEM: set %s.type=PEM", prefix);
+        return refuse(err, err_n, why);
+    }
     if (!p)
         return refuse(err, err_n, "this is not PKCS12");
     int rc = 0;
     if (PKCS12_mac_present(p) && !PKCS12_verify_mac(p, password ? password : "", -1) &&
         !(!password && PKCS12_verify_mac(p, NULL, 0)))
-        rc = refuse(err, err_n, "the store's password is wrong, or the store is damaged");
+        rc = refuse_password(prefix, password, err, err_n);
     else if (!PKCS12_parse(p, password, &key, &own, &others))
         rc = refuse_why(err, err_n,
                         "cannot be opened (an old cipher? keytool -importkeystore -deststoretype "

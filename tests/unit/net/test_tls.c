@@ -159,12 +159,16 @@ static void pkcs12_files(void **state)
     s.keystore_password = "other";
     expect(true, &s, "ssl.keystore.location|key.p12|password is wrong");
     s.keystore_password = NULL;
-    expect(true, &s, "ssl.keystore.location|password is wrong");
+    expect(true, &s, "ssl.keystore.location|and ssl.keystore.password is not set");
     s.keystore_password = "storepass";
     s.keystore_type = NULL; /* Java's default reads both */
     loads(true, &s);
     write_text(s.keystore_location, "neither", "");
     expect(true, &s, "key.p12|not PKCS12");
+    write_text(s.keystore_location, "a comment\n-----BEGIN CERTIFICATE-----\n", "");
+    expect(true, &s, "key.p12|it is PEM: set ssl.keystore.type=PEM");
+    struct tls_settings trust = {.truststore_location = s.keystore_location};
+    expect(false, &trust, "key.p12|it is PEM: set ssl.truststore.type=PEM");
     write_pkcs12(s.keystore_location, NULL, others, "storepass");
     expect(true, &s, "no private key");
     sk_X509_free(others);
@@ -271,7 +275,7 @@ static void stores_of_keytool(void **state)
     snprintf(key, sizeof(key), "%skey.jks", folder);
     expect(true, &s, "ssl.key.password (or the store's) does not open");
     s.keystore_password = NULL;
-    expect(true, &s, "no usable password");
+    expect(true, &s, "and ssl.keystore.password is not set");
     snprintf(key, sizeof(key), "%skey.jceks", folder);
     expect(true, &s, "key.jceks|JCEKS|keytool");
     snprintf(trust, sizeof(trust), "%strust.jks", folder);
