@@ -39,6 +39,18 @@ void conn_say(const struct conn *c, int level, const char *fmt, ...)
     logline(level, component, "%s", text);
 }
 
+void conn_complain(const struct conn *c, const char *what, const char *then, const char *why)
+{
+    char more[64] = "";
+    unsigned kept;
+    if (!seldom_may(&c->shard->server->complaints, &c->ip, why,
+                    executor_now_ms(shard_executor(c->shard)), &kept))
+        return;
+    if (kept)
+        snprintf(more, sizeof(more), " (and %u more of this from its address before)", kept);
+    conn_say(c, LOGLINE_WARN, "%s %s%s: %s%s", what, c->name, then, why, more);
+}
+
 struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
                       const struct sockaddr_storage *from)
 {
@@ -167,7 +179,7 @@ static void secure(struct conn *c)
         const char *why = transport_why(&c->transport);
         c->transport.ops->finish(&c->transport);
         if (why)
-            conn_say(c, LOGLINE_WARN, "TLS handshake with %s failed: %s", c->name, why);
+            conn_complain(c, "TLS handshake with", " failed", why);
         conn_close(c, LOGLINE_DEBUG, why ? NULL : "it ended during the TLS handshake");
         return;
     }

@@ -71,7 +71,7 @@ static void refuse(struct conn *c)
 {
     char why[160];
     framing_complaint(&c->in, why, sizeof(why));
-    conn_say(c, LOGLINE_WARN, "closing connection of %s: %s", c->name, why);
+    conn_complain(c, "closing connection of", "", why);
     conn_read_no_more(c);
 }
 

@@ -170,6 +170,7 @@ int net_server_new(struct reactor_pool *pool, const struct net_limits *limits,
     s->handler = *handler;
     list_init(&s->listeners);
     ip_count_init(&s->ips);
+    seldom_init(&s->complaints);
     admission_init(&s->admission, limits);
     held_socks_init(&s->held, reactor_0(s));
     task_init(&s->shed, on_shed);
@@ -206,6 +207,7 @@ void net_server_unref(struct net_server *s)
         shard_free(&s->shards[i]);
     free(s->shards);
     ip_count_free(&s->ips);
+    seldom_free(&s->complaints);
     admission_free(&s->admission);
     sem_destroy(&s->done);
     free(s);

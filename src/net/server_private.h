@@ -26,6 +26,7 @@
 #include "net/held_socks.h"
 #include "net/ip_count.h"
 #include "net/reactor_private.h"
+#include "net/seldom.h"
 #include "net/server_conn.h"
 #include "net/sock.h"
 #include "net/tls.h"
@@ -56,6 +57,7 @@ struct net_server {
 
     struct ip_count ips;        /* own lock */
     struct admission admission; /* own lock */
+    struct seldom complaints;   /* own lock */
     /* one for the owner, one per connection that is not freed, one per posted wake */
     atomic_int refs;
     atomic_int connections; /* accepted and not closed */
@@ -289,6 +291,9 @@ bool answers_refuse(const struct net_server *s, uint64_t bytes);
 void conn_collect(struct conn *c);
 void conn_say(const struct conn *c, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* A warning that the client causes as often as it likes to: said seldom (seldom.h), as "<what>
+ * <client><then>: <why>". */
+void conn_complain(const struct conn *c, const char *what, const char *then, const char *why);
 
 /* ---- request ---- */
 

@@ -178,6 +178,9 @@ static int on_certificate(int ok, X509_STORE_CTX *c)
     return ok;
 }
 
+/* A client's most frequent reason. */
+#define OF_HOST "; is the host that was dialed (advertised.listeners) one of its names?"
+
 /* What OpenSSL's reasons mean to people; true = it is about certificates. */
 static const struct {
     int reason;
@@ -189,11 +192,15 @@ static const struct {
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, true,
      "it wants a certificate of us: set ssl.keystore.location"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, true, "it does not know the CA of our certificate"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, true, "it does not accept our certificate, or wants one"},
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, true,
+     "it ended the handshake (alert bad_certificate): it does not accept our certificate, or wants "
+     "one" OF_HOST},
     {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, true, "it cannot use our certificate"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, true, "our certificate has expired, it says"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, true, "our certificate is revoked, it says"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, true, "it does not accept our certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, true,
+     "it ended the handshake (alert certificate_unknown): it does not accept our "
+     "certificate" OF_HOST},
     {SSL_R_TLSV1_ALERT_ACCESS_DENIED, true, "it does not let us in"},
     {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE, false,
      "it finds no cipher suite in common, or wants a certificate of us"},

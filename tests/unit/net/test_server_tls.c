@@ -263,6 +263,19 @@ static void who_speaks_no_tls_is_told_apart(void **state)
     client_expect_end(fd);
     wait_until(t->st, log_lines(t->st, "a TLS ClientHello") == 1);
     close(fd);
+    for (int i = 0; i < 3; i++) { /* who goes on trying does not fill the log */
+        fd = dial(t);
+        client_send_frame(fd, "echo");
+        client_expect_end(fd);
+        close(fd);
+        fd = client_connect(t->st);
+        client_send(fd, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+        client_expect_end(fd);
+        close(fd);
+    }
+    wait_until(t->st, t->st->closed == 8);
+    assert_int_equal(log_lines(t->st, "does not speak TLS"), 1);
+    assert_int_equal(log_lines(t->st, "a TLS ClientHello"), 1);
     tls_server_end(t);
 }
 
