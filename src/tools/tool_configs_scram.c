@@ -133,16 +133,18 @@ static void alter_in_zookeeper(struct configs *c, const struct scram_values *val
 {
     struct arena mem;
     kafka_config_t configs[CHANGES_MAX];
-    bool changed;
+    bool changed, adds = false;
     arena_init(&mem, 0);
     for (size_t i = 0; i < values->n; i++) {
         const struct scram_value *v = &values->v[i];
+        adds |= v->password != NULL;
         struct str text = v->password ? credential_text(v, &mem) : STR_NULL;
         if (v->password && !text.p)
             tool_die("out of memory");
         configs[i] = (kafka_config_t){sasl_mechanism_name(v->mechanism), text.p};
     }
-    struct store *s = tool_zk_open_as(c->args->zookeeper, c->args->command_config);
+    struct store *s = (adds ? tool_zk_open_or_make : tool_zk_open_as)(c->args->zookeeper,
+                                                                      c->args->command_config);
     int rc = tool_zk_configure(s, &mem, tool_zk_user_entity(c->entities.names[0], &mem), configs,
                                values->n, &changed);
     tool_zk_close(s);

@@ -70,7 +70,7 @@ static struct props *read_file(const char *path)
     return p;
 }
 
-struct store *tool_zk_open_as(const char *connect, const char *path)
+static struct store *open_as(const char *connect, const char *path, bool make_nothing)
 {
     struct props *p = read_file(path);
     const char *protect = props_get(p, "zookeeper.set.acl");
@@ -80,7 +80,7 @@ struct store *tool_zk_open_as(const char *connect, const char *path)
                                   .max_in_flight = IN_FLIGHT,
                                   .protect = protect && strcmp(protect, "true") == 0,
                                   .digest = props_get(p, "zookeeper.digest.auth"),
-                                  .make_nothing = true};
+                                  .make_nothing = make_nothing};
     struct store *s;
     char err[512] = "";
     if (o.protect && !o.digest)
@@ -91,6 +91,16 @@ struct store *tool_zk_open_as(const char *connect, const char *path)
         tool_zk_die(*err ? err : strerror(-rc));
     props_free(p);
     return s;
+}
+
+struct store *tool_zk_open_as(const char *connect, const char *path)
+{
+    return open_as(connect, path, true);
+}
+
+struct store *tool_zk_open_or_make(const char *connect, const char *path)
+{
+    return open_as(connect, path, false);
 }
 
 void tool_zk_close(struct store *s)

@@ -12,6 +12,9 @@ struct store *tool_zk_open(const char *connect);
  * zookeeper.set.acl for what is made. */
 struct store *tool_zk_open_as(const char *connect, const char *path);
 void tool_zk_close(struct store *s);
+/* The same, and makes the folder (chroot) if it is not there, as a broker does at its first start.
+ */
+struct store *tool_zk_open_or_make(const char *connect, const char *path);
 /* Ends the process: "--zookeeper: <why>". */
 _Noreturn void tool_zk_die(const char *why);
 

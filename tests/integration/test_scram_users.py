@@ -160,14 +160,15 @@ class InACluster(harness.unittest.TestCase):
 
     def test_users_are_made_before_the_first_broker(self):
         with zookeeper.ZooKeeper() as zk:
-            out = tool("--zookeeper", zk.connect, "--alter", "--entity-type", "users", "--entity-name", "admin",
+            at = zk.connect + "/a/b"  # made by the tool, as a broker makes it
+            out = tool("--zookeeper", at, "--alter", "--entity-type", "users", "--entity-name", "admin",
                        "--add-config", "SCRAM-SHA-512=[password=adminpw]")
             self.assertIn("Completed updating", out)
             login = saslwire.login_of(saslwire.SCRAM_MODULE, "admin", "adminpw")
             b = zk.broker(1, dict(saslwire.listener("SCRAM-SHA-512", **{"scram__sha__512_sasl_jaas_config": login}), **{
                 "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
                 "security.inter.broker.protocol": "SASL_PLAINTEXT",
-                "listeners": "SASL_PLAINTEXT://127.0.0.1:0"}), connect=zk.connect)
+                "listeners": "SASL_PLAINTEXT://127.0.0.1:0"}), connect=at)
             with kwire.Conn(b.ports["SASL_PLAINTEXT"]) as k:
                 saslwire.login(k, "SCRAM-SHA-512", "admin", "adminpw")
 
