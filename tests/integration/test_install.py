@@ -110,6 +110,7 @@ class InstallTest(unittest.TestCase):
         with open(self.path("lib", "systemd", "system", "kafkad.service")) as f:
             unit = f.read()
         self.assertRegex(unit, r"ExecStart=/.*/a prefix/bin/kafkad .*/a prefix/etc/kafkad/server.properties")
+        self.assertRegex(unit, r"(?m)^User=kafkad$")  # the name that keys and passwords can be given to
 
     def test_c_and_cxx_through_pkg_config(self):
         flags = self.pkg_config("--cflags")

@@ -43,11 +43,19 @@ class Page(unittest.TestCase):
 
     def test_scram(self):
         scram, _ = settings("server.properties")
-        first, later = blocks("sh")
+        first, protected, later = blocks("sh")
+        with open(harness.ROOT + "/docs/operations.md") as page:
+            keys = re.search(r"^## Protecting what lies in ZooKeeper\n\n```\n(.*?)^```", page.read(), re.M | re.S).group(1)
+        with open(os.path.join(self.folder.name, "zookeeper.properties"), "w") as f:
+            f.write(keys)
         with open(os.path.join(self.folder.name, "admin.properties"), "w") as f:
             f.write("\n".join("%s=%s" % pair for pair in settings("admin.properties")[0].items()) + "\n")
         with zookeeper.ZooKeeper() as zk:
             names = {"zk1:2181": zk.connect}
+            self.run_lines(protected, {"zk1:2181": zk.connect + "/apart"})  # a folder of its own, which the command makes
+            with zk.client() as c, self.assertRaises(zookeeper.ZkError) as refused:
+                c.get("/apart/config/users/admin")
+            self.assertEqual(refused.exception.code, zookeeper.NO_AUTH)
             self.run_lines(first, names)
             own = dict(scram, listeners="SASL_PLAINTEXT://127.0.0.1:0")
             own.update({"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"})
