@@ -6,6 +6,7 @@
  *   admission.c    which new connections are let in, and when
  *   held_socks.c   refused ones whose closing is put off
  *   ip_count.c     connections per address
+ *   seldom.c       lines that a client could fill the log with
  *   net_shard.c    a server's part on one reactor: idle close, turns, waiting for memory
  *   conn.c         a connection's life
  *   conn_read.c    bytes -> frames -> handler
