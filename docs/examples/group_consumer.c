@@ -12,6 +12,7 @@
 static void on_assigned(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n,
                         void *arg)
 {
+    (void)c, (void)arg;
     for (size_t i = 0; i < n; i++)
         fprintf(stderr, "assigned %s-%d\n", tps[i].topic, tps[i].partition);
 }
@@ -19,6 +20,7 @@ static void on_assigned(kafka_consumer_t *c, const kafka_topic_partition_t *tps,
 /* The last chance to commit: afterwards the partitions may be another member's. */
 static void on_revoked(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n, void *arg)
 {
+    (void)arg;
     if (kafka_consumer_commit(c, NULL, 0, -1) != KAFKA_OK)
         fprintf(stderr, "%s\n", kafka_last_error());
     for (size_t i = 0; i < n; i++)

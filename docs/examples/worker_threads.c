@@ -138,6 +138,7 @@ static void wait_until_idle(struct pool *p)
 /* Before a partition goes to another member its records here are worked off and committed. */
 static void on_revoked(kafka_consumer_t *c, const kafka_topic_partition_t *tps, size_t n, void *arg)
 {
+    (void)tps, (void)n; /* all are waited for */
     wait_until_idle(arg);
     commit(c, arg);
 }

@@ -153,6 +153,17 @@ void txn_fatal(struct txn *t, kafka_err_t err, const char *why)
     pthread_cond_broadcast(&t->p->room);
 }
 
+/* Brokers say no more than that: the coordinator ends what is over its time by a new epoch, too. */
+void txn_fenced(struct txn *t, kafka_err_t err, const char *what)
+{
+    char why[600];
+    snprintf(why, sizeof why,
+             "%s: a newer producer with the same transactional id took over, or the transaction "
+             "was open for longer than transaction.timeout.ms=%d and the coordinator ended it (%s)",
+             what, t->timeout_ms, kafka_err_name(err));
+    txn_fatal(t, KERR_PRODUCER_FENCED, why);
+}
+
 static void forget_partitions(struct list *of)
 {
     while (!list_empty(of))
@@ -221,16 +232,17 @@ void txn_lost_count(struct txn *t)
 
 void txn_batch_failed(struct txn *t, struct pbatch *b, kafka_err_t err, bool unclear)
 {
-    char why[300];
-    snprintf(why, sizeof why, "topic %s, partition %d: a batch was not delivered: %s (%s)",
-             b->queue->topic->name, b->queue->partition, kafka_err_text(err), kafka_err_name(err));
+    char what[300], why[500];
+    snprintf(what, sizeof what, "topic %s, partition %d: a batch was not delivered",
+             b->queue->topic->name, b->queue->partition);
+    snprintf(why, sizeof why, "%s: %s (%s)", what, kafka_err_text(err), kafka_err_name(err));
     if (b->has_sequence && unclear)
         txn_lost_count(t);
     else if (b->has_sequence)
         idempotence_take_back(b);
     switch (txn_judge_batch(err)) {
     case VERDICT_FENCED:
-        txn_fatal(t, KERR_PRODUCER_FENCED, why);
+        txn_fenced(t, err, what);
         return;
     case VERDICT_FATAL:
         txn_fatal(t, err, why);

@@ -77,7 +77,7 @@ struct txn_offsets {
     bool added; /* the transaction's coordinator knows of the group */
     bool done;
     kafka_err_t err;
-    char why[400];
+    char why[600];
 };
 
 struct txn {
@@ -88,7 +88,7 @@ struct txn {
 
     enum txn_state state;
     kafka_err_t err; /* of the two error states */
-    char why[400];
+    char why[600];
     bool can_bump;                    /* the coordinator gives new epochs */
     bool bump;                        /* the abort ends with one */
     bool open;                        /* the coordinator has something of this transaction */
@@ -102,7 +102,7 @@ struct txn {
     bool op_done;
     int op_waiters;
     kafka_err_t op_err;
-    char op_why[400];
+    char op_why[600];
 
     /* background thread */
     struct coordinator coordinator, group;
@@ -147,6 +147,8 @@ const char *txn_state_name(enum txn_state state);
 /* Errors of the whole; the first one counts. */
 void txn_abortable(struct txn *t, kafka_err_t err, const char *why);
 void txn_fatal(struct txn *t, kafka_err_t err, const char *why);
+/* The same for `err`, by which brokers say of `what` that our epoch is an old one. */
+void txn_fenced(struct txn *t, kafka_err_t err, const char *what);
 /* The call under way, if any, has its outcome. why: NULL without an error. */
 void txn_finish_op(struct txn *t, kafka_err_t err, const char *why);
 void txn_finish_offsets(struct txn *t, kafka_err_t err, const char *why);

@@ -422,7 +422,7 @@ static void on_error(struct txn *t, enum txn_request r, const char *name, kafka_
         txn_complete(t, TXN_UNINITIALIZED, err, why);
         break;
     case VERDICT_FENCED:
-        txn_fatal(t, KERR_PRODUCER_FENCED, why);
+        txn_fenced(t, err, name);
         break;
     case VERDICT_FATAL:
         txn_fatal(t, err, why);

@@ -88,14 +88,30 @@ static int check_sasl(const struct config *c, char *err, size_t err_n)
     return rc;
 }
 
+/* Who asks for an authorizer must not get a broker that lets everybody do everything. */
+static int check_authorizer(const struct config *c, char *err, size_t err_n)
+{
+    char line[512];
+    const char *name = config_string(c, "authorizer.class.name");
+    if (!name || !*name)
+        return 0;
+    snprintf(line, sizeof(line),
+             "authorizer.class.name=%.200s: this version has no ACLs, and would let everybody do "
+             "everything; take the line out to run without",
+             name);
+    add_line(err, err_n, line);
+    return -ENOTSUP;
+}
+
 int broker_check_supported(const struct config *c, char *err, size_t err_n)
 {
     if (err_n)
         *err = 0;
+    int acls = check_authorizer(c, err, err_n);
     int rc = check_zookeeper(c, err, err_n);
     int more = check_tls(c, err, err_n);
     int sasl = check_sasl(c, err, err_n);
-    return rc ? rc : more ? more : sasl;
+    return rc ? rc : more ? more : sasl ? sasl : acls;
 }
 
 /* ---- threads ---- */

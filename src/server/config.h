@@ -37,7 +37,7 @@ enum config_update { UPDATE_READ_ONLY, UPDATE_PER_BROKER, UPDATE_CLUSTER_WIDE };
 enum config_flag {
     CONFIG_HIDDEN = 1, /* internal: accepted, never shown */
     CONFIG_OLD = 2,    /* of Kafka 2.3, gone in 3.9: shown only when given */
-    CONFIG_OWN = 8,    /* no key of Kafka: shown only when given */
+    CONFIG_OWN = 8,    /* no key of Kafka's brokers: shown only when given */
     CONFIG_DYNAMIC =
         4, /* only as a dynamic setting: no effect in the file, shown only when given */
 };

@@ -18,6 +18,7 @@
 #define OLD_LIVE .has_effect = true, .flags = CONFIG_OLD
 #define OLD_IDLE .has_effect = false, .flags = CONFIG_OLD
 #define OWN_LIVE .has_effect = true, .flags = CONFIG_OWN
+#define OWN_IDLE .has_effect = false, .flags = CONFIG_OWN
 #define HIDDEN_IDLE .has_effect = false, .flags = CONFIG_HIDDEN
 #define DYNAMIC_LIVE .has_effect = true, .flags = CONFIG_DYNAMIC
 #define DYNAMIC_IDLE .has_effect = false, .flags = CONFIG_DYNAMIC

@@ -20,6 +20,7 @@
 #include "base/std_fds.h"
 #include "server/broker.h"
 #include "server/broker_dump.h"
+#include "server/log_dir_probe.h"
 #include "server/stop_signals.h"
 
 enum action { ACTION_RUN, ACTION_CHECK, ACTION_DOCS };
@@ -182,6 +183,11 @@ static int check_settings(const struct command_line *line, struct config *config
 {
     char problems[8192] = "";
     int rc = broker_check_supported(config, problems, sizeof(problems));
+    size_t at = strlen(problems);
+    if (at)
+        problems[at++] = '\n';
+    int dirs = log_dirs_probe(config, problems + at, sizeof(problems) - at);
+    rc = rc ? rc : dirs;
     if (rc)
         say_refused(line, problems);
     else

@@ -46,7 +46,10 @@ static void check_broker(struct configs *c, enum configs_type type, const char *
         found |= info->nodes[i].id == atoi(name);
     kafka_cluster_info_free(info);
     if (!found)
-        configs_refuse("The broker '%s' doesn't exist and doesn't have dynamic config.", name);
+        configs_refuse(
+            "The broker '%s' doesn't exist or is away: a broker's dynamic config can only "
+            "be asked of itself.",
+            name);
 }
 
 void configs_each(struct configs *c, enum configs_type type, const char *name, bool all,

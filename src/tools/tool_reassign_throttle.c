@@ -94,20 +94,42 @@ static struct id_list all_brokers(struct reassign *r, const kafka_cluster_info_t
     return all;
 }
 
-/* One that is away keeps them, without effect as long as no topic lists replicas. */
-static void clear_brokers(struct reassign *r, const kafka_cluster_info_t *info, struct id_list ids)
+/* Those of `ids` that are there, or those that are not. */
+static struct id_list present(struct reassign *r, const kafka_cluster_info_t *info,
+                              struct id_list ids, bool there)
+{
+    struct id_list some = {reassign_need(arena_array(&r->mem, int32_t, (size_t)ids.n)), 0};
+    for (int i = 0; i < ids.n; i++)
+        if (reassign_is_there(info, ids.v[i]) == there)
+            reassign_add_id(&some, ids.v[i]);
+    return some;
+}
+
+static void clear_brokers(struct reassign *r, struct id_list ids)
 {
     char id[16];
     kafka_config_op_t ops[3];
+    printf("Clearing broker-level throttles on broker%s %s\n", ids.n == 1 ? "" : "s",
+           (char *)reassign_need(reassign_format_ids(ids, &r->mem)));
     for (int i = 0; i < 3; i++)
         ops[i] = (kafka_config_op_t){KAFKA_CONFIG_DELETE, reassign_broker_keys[i], NULL};
     for (int i = 0; i < ids.n; i++) {
         snprintf(id, sizeof id, "%d", ids.v[i]);
-        if (reassign_is_there(info, ids.v[i]))
-            set(r, KAFKA_RESOURCE_BROKER, id, ops, 3);
-        else
-            tool_log_warning("broker %s is not there: throttles that were set for it stay", id);
+        set(r, KAFKA_RESOURCE_BROKER, id, ops, 3);
     }
+}
+
+/* They are without effect as long as no topic lists replicas. */
+static void warn_kept(struct reassign *r, struct id_list away)
+{
+    if (!away.n)
+        return;
+    tool_log_warning("broker%s %s %s not there: throttles that were set for %s stay; --verify with "
+                     "the same file clears them once %s back",
+                     away.n == 1 ? "" : "s",
+                     (char *)reassign_need(reassign_format_ids(away, &r->mem)),
+                     away.n == 1 ? "is" : "are", away.n == 1 ? "it" : "them",
+                     away.n == 1 ? "it is" : "they are");
 }
 
 static void clear_topic(struct reassign *r, const char *topic)
@@ -127,9 +149,8 @@ void reassign_clear_throttles(struct reassign *r, const struct reassign_plan *pl
     size_t n;
     kafka_cluster_info_t *info = reassign_describe(r, NULL, 0);
     struct id_list ids = all_brokers(r, info, plan);
-    printf("Clearing broker-level throttles on broker%s %s\n", ids.n == 1 ? "" : "s",
-           (char *)reassign_need(reassign_format_ids(ids, &r->mem)));
-    clear_brokers(r, info, ids);
+    clear_brokers(r, present(r, info, ids, true));
+    warn_kept(r, present(r, info, ids, false));
     kafka_cluster_info_free(info);
     const char **topics = reassign_need(reassign_plan_topics(plan, &r->mem, &n));
     printf("Clearing topic-level throttles on topic%s ", n == 1 ? "" : "s");

@@ -85,8 +85,9 @@ static struct store *open_as(const char *connect, const char *path, bool make_no
     char err[512] = "";
     if (o.protect && !o.digest)
         tool_zk_die("zookeeper.set.acl=true: needs credentials, zookeeper.digest.auth");
-    logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
+    logline_set_level(LOGLINE_WARN); /* who has the port wrong is told before the time is over */
     int rc = zookeeper_store_open(&o, &s, err, sizeof(err));
+    logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
     if (rc)
         tool_zk_die(*err ? err : strerror(-rc));
     props_free(p);

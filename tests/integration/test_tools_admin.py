@@ -45,7 +45,8 @@ class ConfigsTest(ToolTest):
         for entity in (["--broker", "7"], ["--broker-logger", "7"]):
             for what in (["--describe"], ["--alter", "--add-config", "num.io.threads=3"]):
                 r = self.configs(*what, *entity, status=1)  # before the minute is over that a request may take
-                self.assertEqual(r.err, "The broker '7' doesn't exist and doesn't have dynamic config.\n")
+                self.assertEqual(r.err, "The broker '7' doesn't exist or is away: a broker's dynamic config can "
+                                        "only be asked of itself.\n")
 
     def test_a_file_of_settings(self):
         t = self.topic()

@@ -103,6 +103,11 @@ class PerfTest(ToolTest):
 class StartStopTest(unittest.TestCase):
     NODE = 90000 + os.getpid() % 10000  # no other broker of this machine has it
 
+    def daemon(self, b, settings, env):
+        return subprocess.run([harness.program("kafka-server-start.sh"), "-daemon", os.path.basename(settings), "--override",
+                               "log.dirs=" + b.data, "--override", "reserved.broker.max.id=200000"], env=env, timeout=90,
+                              cwd=b.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
     def test_daemon(self):
         with harness.Broker(start=False) as b:
             logs = os.path.join(b.folder, "logs")
@@ -111,9 +116,7 @@ class StartStopTest(unittest.TestCase):
             with open(settings, "w") as f:
                 f.write("broker.id=%d\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs=/nowhere\n" % self.NODE)
             env = dict(os.environ, LOG_DIR=logs)
-            p = subprocess.run([harness.program("kafka-server-start.sh"), "-daemon", os.path.basename(settings), "--override",
-                                "log.dirs=" + b.data, "--override", "reserved.broker.max.id=200000"], env=env, timeout=60,
-                               cwd=b.folder, stderr=subprocess.PIPE, text=True)
+            p = self.daemon(b, settings, env)
             self.assertEqual((p.returncode, p.stderr), (0, ""))
 
             def said(text):
@@ -124,7 +127,13 @@ class StartStopTest(unittest.TestCase):
                     except FileNotFoundError:
                         return False
                 return look
-            harness.until("started", said("[KafkaServer id=%d] started" % self.NODE))
+            self.assertTrue(said("[KafkaServer id=%d] started" % self.NODE)())  # it was waited for
+            r = self.daemon(b, settings, env)  # by mistake: what the first one says stays
+            self.assertEqual(r.returncode, 1)
+            self.assertRegex(r.stderr, r"FATAL .*start refused: ")
+            self.assertIn(out, r.stderr)
+            self.assertTrue(said("[KafkaServer id=%d] started" % self.NODE)())
+            self.assertTrue(said("start refused")())
             r = run_tool("kafka-server-stop.sh", "--node-id=%d" % (self.NODE + 100000))
             self.assertEqual((r.status, r.text), (1, "No kafka server to stop\n"))
             self.assertEqual(run_tool("kafka-server-stop.sh", "--node-id=%d" % self.NODE).status, 0)
