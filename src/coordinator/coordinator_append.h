@@ -1,5 +1,7 @@
 /* coordinator_append.h - a batch that this broker itself writes into a partition that it leads:
- * records of its coordinators, markers of transactions. */
+ * records of its coordinators, markers of transactions.
+ *
+ * THREADS  any, as partition_append. */
 #ifndef COORDINATOR_COORDINATOR_APPEND_H
 #define COORDINATOR_COORDINATOR_APPEND_H
 

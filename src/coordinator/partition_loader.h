@@ -1,7 +1,9 @@
 /* partition_loader.h - reading one partition of an internal topic from the log, batch by batch.
  *
  * Everything up to the log END counts, not only up to the high watermark: what this leader has in
- * its log will be committed, and nothing of it may be lost to the coordinator. */
+ * its log will be committed, and nothing of it may be lost to the coordinator.
+ *
+ * THREADS  any, mostly one that may wait; `add` is called on it. */
 #ifndef COORDINATOR_PARTITION_LOADER_H
 #define COORDINATOR_PARTITION_LOADER_H
 

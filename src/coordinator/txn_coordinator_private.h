@@ -1,6 +1,8 @@
 /* txn_coordinator_private.h - the insides of the transaction coordinator: txn_coordinator.c keeps
  * partitions and ids, txn_write.c changes ids, txn_requests.c answers, txn_cleanup.c sees to what
- * nobody asks for any more. */
+ * nobody asks for any more.
+ *
+ * THREADS  the coordinator's executor (txn_coordinator.h). */
 #ifndef COORDINATOR_TXN_COORDINATOR_PRIVATE_H
 #define COORDINATOR_TXN_COORDINATOR_PRIVATE_H
 

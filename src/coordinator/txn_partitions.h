@@ -1,6 +1,7 @@
 /* txn_partitions.h - the partitions that a transaction has written to, or is about to: a set.
  *
- * OWNERSHIP  owns its names. Empty sets own nothing. */
+ * OWNERSHIP  owns its names. Empty sets own nothing.
+ * THREADS  one at a time. */
 #ifndef COORDINATOR_TXN_PARTITIONS_H
 #define COORDINATOR_TXN_PARTITIONS_H
 

@@ -4,7 +4,9 @@
  *   value  int16 version, then the fields of TransactionLogValue; none at all (a tombstone): the id
  *          is forgotten. Versions 0 and 1 are read, 0 is written.
  *
- * Decoded text is borrowed from the bytes. */
+ * Decoded text is borrowed from the bytes.
+ *
+ * THREADS  any: no state. */
 #ifndef COORDINATOR_TXN_RECORDS_H
 #define COORDINATOR_TXN_RECORDS_H
 

@@ -1,6 +1,8 @@
 /* base64.h - base64 of RFC 4648: the standard alphabet with padding, and the URL-safe one without.
  *
- * Decoding takes only what encoding would have made: no spaces, no bits behind the end. */
+ * Decoding takes only what encoding would have made: no spaces, no bits behind the end.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_BASE64_H
 #define SASL_BASE64_H
 

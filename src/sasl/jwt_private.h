@@ -1,4 +1,6 @@
-/* jwt_private.h - between jwt.c and jwt_keys.c. Pure. */
+/* jwt_private.h - between jwt.c and jwt_keys.c.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_JWT_PRIVATE_H
 #define SASL_JWT_PRIVATE_H
 

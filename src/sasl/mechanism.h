@@ -1,4 +1,6 @@
-/* mechanism.h - the SASL mechanisms, by Kafka's names, and how an exchange may go on. */
+/* mechanism.h - the SASL mechanisms, by Kafka's names, and how an exchange may go on.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_MECHANISM_H
 #define SASL_MECHANISM_H
 

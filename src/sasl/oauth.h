@@ -3,7 +3,9 @@
  *   client   n,[a=<authzid>],^Aauth=Bearer <token>[^A<key>=<value>...]^A^A     (^A is byte 1)
  *   server   empty: it is over; else {"status":"invalid_token"}, which the client answers with ^A
  *
- * PURE. What is taken apart points into the message. */
+ * What is taken apart points into the message.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_OAUTH_H
 #define SASL_OAUTH_H
 

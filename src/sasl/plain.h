@@ -1,6 +1,8 @@
 /* plain.h - the one message of PLAIN (RFC 4616): [authzid] NUL user NUL password.
  *
- * PURE. What is taken apart points into the message. */
+ * What is taken apart points into the message.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_PLAIN_H
 #define SASL_PLAIN_H
 

@@ -1,7 +1,10 @@
 /* sasl_server_private.h - between the files of the broker's side.
  *
  *   sasl_server.c         configs; PLAIN, OAUTHBEARER
- *   sasl_server_scram.c   SCRAM */
+ *   sasl_server_scram.c   SCRAM
+ *
+ * THREADS  a config is immutable but for its key store, which has a lock: any. A server: one at a
+ * time. */
 #ifndef SASL_SASL_SERVER_PRIVATE_H
 #define SASL_SASL_SERVER_PRIVATE_H
 

@@ -4,7 +4,8 @@
  * The password is UTF-8 as it is: no SASLprep, as in Kafka. All functions here are pure; those
  * that say "slow" take some milliseconds.
  *
- * ERRORS  those that return bool fail when libcrypto has no memory, or does not have the hash. */
+ * ERRORS  those that return bool fail when libcrypto has no memory, or does not have the hash.
+ * THREADS  any: no state. */
 #ifndef SASL_SCRAM_H
 #define SASL_SCRAM_H
 

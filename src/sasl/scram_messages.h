@@ -9,7 +9,8 @@
  * (m=) are refused.
  *
  * OWNERSHIP  what is taken apart points into the message or the arena. Parsers return false when it
- * is not that message, or without memory. */
+ * is not that message, or without memory.
+ * THREADS  any: no state. */
 #ifndef SASL_SCRAM_MESSAGES_H
 #define SASL_SCRAM_MESSAGES_H
 

@@ -1,4 +1,6 @@
-/* url_file.h - what a file:// URL names. There is no HTTP here. */
+/* url_file.h - what a file:// URL names. There is no HTTP here.
+ *
+ * THREADS  any: no state. */
 #ifndef SASL_URL_FILE_H
 #define SASL_URL_FILE_H
 

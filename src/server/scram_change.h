@@ -2,7 +2,9 @@
  * lists handed in: which of a request's users may be changed, and a user's settings afterwards.
  *
  * A user is changed as a whole or not at all: one thing that is wrong with any of his changes
- * refuses them all; users do not depend on each other. */
+ * refuses them all; users do not depend on each other.
+ *
+ * THREADS  one at a time: all belongs to one request. */
 #ifndef SERVER_SCRAM_CHANGE_H
 #define SERVER_SCRAM_CHANGE_H
 

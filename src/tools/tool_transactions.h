@@ -1,4 +1,6 @@
-/* tool_transactions.h - kafka-transactions, shared by its commands. */
+/* tool_transactions.h - kafka-transactions, shared by its commands.
+ *
+ * THREADS  one. */
 #ifndef TOOLS_TOOL_TRANSACTIONS_H
 #define TOOLS_TOOL_TRANSACTIONS_H
 

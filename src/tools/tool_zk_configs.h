@@ -1,6 +1,8 @@
 /* tool_zk_configs.h - settings of entities in ZooKeeper, for what tools do without a broker.
  *
- * An entity is named by its path below /config: "topics/t", "users/alice". All @blocks. */
+ * An entity is named by its path below /config: "topics/t", "users/alice". All @blocks.
+ *
+ * THREADS  one. */
 #ifndef TOOLS_TOOL_ZK_CONFIGS_H
 #define TOOLS_TOOL_ZK_CONFIGS_H
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "metadata/zookeeper_connect.h"
+#include "metadata/zookeeper_log.h"
 #include "tools/tool_zk_shell.h"
 
 enum { SESSION_MS = 30000, CONNECT_SECONDS = 30 };
@@ -101,9 +102,14 @@ static bool wait_connected(void)
     return connected;
 }
 
-static void say_nothing(const char *message)
+/* The library's complaints are news only as long as nobody answers. */
+static void say_what_fails(const char *message)
 {
-    (void)message;
+    pthread_mutex_lock(&session.lock);
+    bool connected = session.connected;
+    pthread_mutex_unlock(&session.lock);
+    if (!connected)
+        zookeeper_log(message);
 }
 
 static zhandle_t *connect_to(const struct args *a)
@@ -120,7 +126,7 @@ static zhandle_t *connect_to(const struct args *a)
         hosts = NULL;
     zookeeper_connect_clear(&where);
     zhandle_t *zh = hosts ? zookeeper_init2(hosts, on_event, a->timeout_ms, NULL, NULL,
-                                            ZOO_NO_LOG_CLIENTENV, say_nothing)
+                                            ZOO_NO_LOG_CLIENTENV, say_what_fails)
                           : NULL;
     free(hosts);
     if (zh && wait_connected())

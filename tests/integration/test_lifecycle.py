@@ -101,6 +101,37 @@ class CheckConfig(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertRegex(err, "FATAL .*" + word)
 
+    ACLS = "super.users=User:admin;User:b1\nallow.everyone.if.no.acl.found=false\n"
+
+    def test_who_asks_for_an_authorizer_gets_no_broker_without(self):
+        authorizer = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n"
+        status, err = self.check(authorizer + self.ACLS)
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*authorizer\.class\.name=kafka\.security\.authorizer\.AclAuthorizer: this version has "
+                              r"no ACLs.*take the line out")
+        self.assertEqual(err.count("FATAL"), 1, err)
+        with Broker({"authorizer.class.name": "a.b.Authorizer"}, start=False) as b:
+            b.start(wait=False)
+            self.assertEqual(b.wait_exit(), 1)
+            self.assertTrue(b.has_line(r"FATAL.*start refused: authorizer\.class\.name=a\.b\.Authorizer: "))
+        for rest in ("", "authorizer.class.name=\n"):  # what belongs to it is known, and does nothing by itself
+            status, err = self.check(rest + self.ACLS + "authorizer.zookeeper.url=zk1:2181\n")
+            self.assertEqual(status, 0, err)
+            self.assertNotIn("WARN", err)
+            self.assertRegex(err, r"without effect in this version: .*super\.users")
+
+    def test_log_dirs_that_cannot_be_are_refused(self):
+        status, err = self.check("log.dirs=/proc/x\n")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"FATAL .*log\.dirs: the folder /proc/x cannot be made in /proc: ")
+        with tempfile.TemporaryDirectory() as folder:
+            there = os.path.join(folder, "a", "b")
+            self.assertEqual(self.check("log.dirs=%s\n" % there)[0], 0)
+            self.assertEqual(os.listdir(folder), [])
+            status, err = self.check("log.dirs=%s,/proc/x\n" % there)
+            self.assertEqual(status, 0)
+            self.assertRegex(err, r"WARN .*/proc/x.*would start without it")
+
     def test_no_file_and_no_override(self):
         status, _, err = run([program("kafkad"), "--check-config"])
         self.assertEqual(status, 0, err)

@@ -236,6 +236,10 @@ class Actions(Reassign):
         r = self.act("--cancel", target)
         self.assertEqual(r.text, "None of the specified partition reassignments are active.\nNone of the specified partition "
                                  "moves are active." + self.CLEARED % t)
+        r = self.act("--cancel", {(t, 0): [9, 2]})  # 9 is away: its own are not cleared, and that is said
+        self.assertTrue(r.text.endswith("moves are active." + self.CLEARED % t), r.text)
+        self.assertRegex(r.err, r"WARN .*broker 9 is not there: throttles that were set for it stay; --verify with the same "
+                                r"file clears them once it is back")
         self.assertEqual(self.replicas(t), {0: [3, 2], 1: [1, 3]})
         self.assertEqual([self.values(t, p) for p in (0, 1)], before)
 

@@ -1,5 +1,6 @@
 """zookeeper-shell against a real server, and cluster.sh as a user calls it."""
 import os
+import socket
 import subprocess
 import unittest
 
@@ -136,6 +137,22 @@ class OldFlags(unittest.TestCase):
         self.assertIn("retention.ms=1", self.tool("kafka-configs", "--describe", "--entity-type", "topics",
                                                   "--entity-name", "c"))
         self.tool("kafka-topics", "--delete", "--topic", "c")
+
+    def test_a_wrong_port_is_told_before_the_time_is_over(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))  # bound, and does not listen
+            at = "127.0.0.1:%d" % nobody.getsockname()[1]
+            for words in (["kafka-configs", "--zookeeper", at, "--describe", "--entity-type", "topics"],
+                          ["kafka-topics", "--zookeeper", at, "--list"], ["zookeeper-shell", at, "ls", "/"]):
+                p = subprocess.Popen([program(words[0])] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                try:
+                    told = next((line for line in p.stderr if at in line and "WARN" in line), None)
+                    self.assertIsNotNone(told, words)
+                    self.assertIn("refused", told)
+                    self.assertIsNone(p.poll())  # it goes on trying
+                finally:
+                    p.kill()
+                    p.communicate()
 
     def test_what_is_missing_is_said(self):
         for args, words in ((["--create", "--topic", "x", "--replication-factor", "1"], "partitions"),

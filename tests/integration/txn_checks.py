@@ -179,6 +179,9 @@ class TransactionChecks:
         q = self.producer().all("init", "begin", "send %s 0 kept" % t, "commit")
         self.assertEqual(self.read(t, 1), ["kept"])       # waits until the first one is out of the way
         self.assertEqual(p.do("commit"), ("PRODUCER_FENCED", "fatal"))
+        said = p.p.communicate("quit\n", timeout=90)[1]   # nobody else has taken the name
+        self.assertRegex(said, r"a newer producer .* took over, or .* longer than transaction\.timeout\.ms=1000 and the "
+                               r"coordinator ended it \(")
         q.end()
 
     def test_a_crash_leaves_nothing_behind(self):
