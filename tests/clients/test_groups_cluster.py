@@ -2,6 +2,7 @@
 three brokers, whose coordinator is killed, stopped, paused and moved while they read: each record is read, what was
 committed never goes back, and in the end all is committed."""
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ class Watch:
                 pass
 
     def _look(self):
-        with self.cluster.conn(timeout=3) as k:
+        with self.cluster.conn(random.choice(self.cluster.running()), timeout=3) as k:  # one may be asleep
             error, node, _, _ = g.find(k, "g")
         if error or node not in self.cluster.running():
             return
@@ -125,8 +126,11 @@ class Watch:
 class GroupOnCluster(unittest.TestCase):
     def coordinator(self, c):
         def found():
-            with c.conn() as k:
-                error, node, _, _ = g.find(k, "g")
+            try:
+                with c.conn(random.choice(c.running()), timeout=3) as k:  # one may be asleep
+                    error, node, _, _ = g.find(k, "g")
+            except OSError:
+                return None
             return node if error == 0 and node in c.running() else None
         return until("a coordinator", found)
 
