@@ -1,7 +1,7 @@
 /* kafkad_main.c - the daemon: command line, settings, signals.
  *
  * SIGNALS  are blocked in every thread but one, which waits for them: the first SIGTERM, SIGINT or
- *          SIGHUP ends the broker cleanly, another one at least 5 seconds later ends the process at
+ *          SIGHUP ends the broker cleanly, a second one half a second later or more the process at
  *          once (see stop_signals.h). SIGQUIT asks for a few lines about what the broker is doing,
  *          as it asks a JVM.
  * EXIT     0 stopped on request; 1 start refused, broker died, or stopped at once. */
@@ -40,9 +40,9 @@ static const char usage[] =
     "  --print-config-docs    prints the page of all settings (docs/configuration.md)\n"
     "  --version, --help\n"
     "\n"
-    "SIGTERM, SIGINT and SIGHUP stop the broker cleanly; another one 5 seconds after the first or\n"
-    "later ends the process at once, within these 5 seconds it is ignored. SIGQUIT logs what the\n"
-    "broker is doing.\n";
+    "SIGTERM, SIGINT and SIGHUP stop the broker cleanly; a second one ends the process at once,\n"
+    "with status 1 (within half a second of the first it is the same wish told twice, and\n"
+    "ignored). SIGQUIT logs what the broker is doing.\n";
 
 /* ---- command line ---- */
 
@@ -239,9 +239,9 @@ static void take_stop_signal(struct stopper *s, struct stop_signals *seen, const
         break;
     case STOP_IGNORE_FIRST:
         say_info("kafkad",
-                 "another %s: already stopping; one that comes %d s after the first ends "
+                 "another %s: already stopping; one that comes %d ms after the first ends "
                  "the process at once",
-                 name, STOP_AT_ONCE_AFTER_MS / 1000);
+                 name, STOP_AT_ONCE_AFTER_MS);
         break;
     case STOP_IGNORE:
         break;

@@ -1,6 +1,6 @@
 /* stop_signals.h - what each signal that asks for a stop means.
  *
- * The first stops cleanly. Those soon after it are the same wish told twice (a script's second
+ * The first stops cleanly. Those right after it are the same wish told twice (a script's second
  * kill, `timeout` and a terminal signal the whole process group): they must not turn a clean stop
  * into an unclean one. Whoever asks again later has lost patience: the process ends at once.
  *
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STOP_AT_ONCE_AFTER_MS = 5000 };
+enum { STOP_AT_ONCE_AFTER_MS = 500 };
 
 enum stop_verdict {
     STOP_CLEANLY,

@@ -18,8 +18,8 @@ static void a_late_one_stops_at_once(void **state)
 {
     struct stop_signals s = {0};
     assert_int_equal(stop_signals_take(&s, 1000000), STOP_CLEANLY);
-    assert_int_equal(stop_signals_take(&s, 1004999), STOP_IGNORE_FIRST);
-    assert_int_equal(stop_signals_take(&s, 1005000), STOP_AT_ONCE);
+    assert_int_equal(stop_signals_take(&s, 1000499), STOP_IGNORE_FIRST);
+    assert_int_equal(stop_signals_take(&s, 1000500), STOP_AT_ONCE);
     s = (struct stop_signals){0};
     assert_int_equal(stop_signals_take(&s, 7), STOP_CLEANLY);
     assert_int_equal(stop_signals_take(&s, 90000), STOP_AT_ONCE);
