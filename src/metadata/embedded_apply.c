@@ -123,15 +123,16 @@ static void note_parent(struct watches *w, const char *path)
     watches_note(w, parent, true);
 }
 
-/* After success: for the journal and the watches. */
-static void record_op(struct embedded_state *s, size_t *count_at, const struct store_op *op)
+/* After success: for the journal and the watches. now_ms: the time that the tree has, too. */
+static void record_op(struct embedded_state *s, int64_t now_ms, size_t *count_at,
+                      const struct store_op *op)
 {
     if (op->type == STORE_CHECK)
         return;
     const char *path = op->type == STORE_CREATE ? (const char *)op->result.p : op->path;
     if (!op->stat.ephemeral) {
         if (*count_at == SIZE_MAX)
-            *count_at = journal_put_txn(&s->txns, s->zxid, clock_wall_ms(s->clock));
+            *count_at = journal_put_txn(&s->txns, s->zxid, now_ms);
         journal_put_op(&s->txns, *count_at, op->type, path, op->data);
     }
     watches_note(s->watches, path, false);
@@ -161,7 +162,7 @@ static void write_ops(struct embedded_state *s, int64_t session_id, struct store
     tree_commit(&x);
     size_t count_at = SIZE_MAX;
     for (int i = 0; i < r->ops_n; i++)
-        record_op(s, &count_at, &r->ops[i]);
+        record_op(s, x.now_ms, &count_at, &r->ops[i]);
 }
 
 void embedded_apply(struct embedded_state *s, const void *session, int64_t id,
@@ -204,7 +205,7 @@ void embedded_end_session(struct embedded_state *s, int64_t id)
         struct store_op op = store_op_delete(path, STORE_ANY_VERSION);
         op.stat.ephemeral = true;
         size_t unused = 0;
-        record_op(s, &unused, &op);
+        record_op(s, x.now_ms, &unused, &op);
     }
     if (x.last)
         s->zxid++;
