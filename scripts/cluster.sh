@@ -119,8 +119,9 @@ stop_one() {
 
 # ---- ZooKeeper ----
 
-zookeeper_answers() { # it takes connections
-  (exec 3<>"/dev/tcp/127.0.0.1/$zk_port" && printf srvr >&3 && grep -q '^Mode' <&3) 2>/dev/null
+# It serves. While it starts it may take a connection and never answer on it: another try finds out.
+zookeeper_answers() {
+  timeout -k 1 2 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf srvr >&3 && grep -q "^Mode" <&3' - "$zk_port" 2>/dev/null
 }
 
 start_zookeeper() {

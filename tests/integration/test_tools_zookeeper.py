@@ -1,7 +1,10 @@
 """zookeeper-shell against a real server, and cluster.sh as a user calls it."""
 import os
+import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import unittest
 
 import harness
@@ -176,7 +179,6 @@ class ClusterScript(unittest.TestCase):
         return out
 
     def test_a_life(self):
-        import tempfile
         folder = tempfile.mkdtemp(prefix="kafkad-test-cluster-")
         while True:
             broker, zk = zookeeper.free_ports(2)
@@ -210,6 +212,30 @@ class ClusterScript(unittest.TestCase):
         for words in ((), ("fly",), ("up", "0"), ("up", "x"), ("kill",), ("down", "now")):
             self.script(*words, status=2)
         self.assertIn("./scripts/cluster.sh up [N]", self.script("--help"))
+
+    def test_a_zookeeper_that_starts_takes_a_connection_and_keeps_silent(self):
+        """As ZooKeeper does now and then in its first moments: asked again, it answers."""
+        folder = tempfile.mkdtemp(prefix="kafkad-test-cluster-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.makedirs(os.path.join(folder, "bin"))
+        broker, zk = zookeeper.free_ports(2)
+        stand_ins = {"zkServer.sh": "#!/bin/sh\nexec %s/bin/java\n" % folder,
+                     "kafkad": "#!/bin/sh\necho '[KafkaServer id=1] started'\nwhile :; do sleep 0.1; done\n",
+                     "java": "#!%s\nimport socket\nheld = []\ns = socket.create_server(('127.0.0.1', %d))\n"
+                             "while True:\n    held.append(s.accept()[0])\n    if len(held) > 1:\n"
+                             "        held[-1].sendall(b'Mode: standalone\\n')\n        held.pop().close()\n"
+                             % (sys.executable, zk)}
+        for name, text in stand_ins.items():
+            with open(os.path.join(folder, "bin", name), "w") as f:
+                f.write(text)
+            os.chmod(f.name, 0o755)
+        self.env = dict(os.environ, KAFKAD_BIN=os.path.join(folder, "bin"), ZOOKEEPER_HOME=folder,
+                        KAFKAD_CLUSTER=os.path.join(folder, "cluster"), KAFKAD_PORT=str(broker),
+                        KAFKAD_ZOOKEEPER_PORT=str(zk))
+        try:
+            self.assertIn("broker 1", self.script("up", "1"))
+        finally:
+            self.script("down", "--delete")
 
 
 if __name__ == "__main__":

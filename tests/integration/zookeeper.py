@@ -244,12 +244,14 @@ WORLD = [(31, "world", "anyone")]
 
 
 class Client:
-    """A session that speaks the protocol itself, one request at a time. Used also to look at what brokers wrote."""
+    """A session that speaks the protocol itself, one request at a time. Used also to look at what brokers wrote. A thread
+    keeps it alive: a test may wait longer than its timeout between two requests."""
 
     def __init__(self, ports, timeout_ms=10000, session=0, password=b"\0" * 16, auth=None, chroot="", deadline=DEADLINE):
         """ports: numbers, or (host, port)"""
         self.xid = 0
         self.chroot = chroot
+        self.sending, self.ended = threading.Lock(), threading.Event()
         last = None
         for port in ports:
             try:
@@ -269,6 +271,14 @@ class Client:
         if auth:
             self._send(struct.pack(">iii", -4, 100, 0) + self._text("digest") + self._data(auth.encode()))
             self._answer(-4)
+        threading.Thread(target=self._keep_alive, daemon=True).start()
+
+    def _keep_alive(self):
+        while not self.ended.wait(self.timeout / 3000):
+            try:
+                self._send(struct.pack(">ii", -2, 11))  # a ping; _answer() passes over what comes back
+            except OSError:
+                return
 
     def __enter__(self):
         return self
@@ -277,7 +287,8 @@ class Client:
         self.close()
 
     def _send(self, body):
-        self.sock.sendall(struct.pack(">i", len(body)) + body)
+        with self.sending:
+            self.sock.sendall(struct.pack(">i", len(body)) + body)
 
     def _exactly(self, n):
         out = b""
@@ -369,6 +380,7 @@ class Client:
         self.delete(path)
 
     def close(self):
+        self.ended.set()
         try:
             self._request(-11, b"")
         except OSError:
