@@ -211,6 +211,101 @@ KAFKA_API kafka_err_t kafka_admin_describe_scram(kafka_admin_t *a, const char *c
                                                  size_t message_n, kafka_scram_users_t **out);
 KAFKA_API void kafka_scram_users_free(kafka_scram_users_t *users);
 
+/* ---- ACLs: who may do what. The broker must have an authorizer (SECURITY_DISABLED else), and the
+ * client the right to Describe, or Alter, the cluster (CLUSTER_AUTHORIZATION_FAILED else). ---- */
+
+/* The numbers are the protocol's. Those that are marked stand in filters only. */
+enum {
+    KAFKA_ACL_RESOURCE_ANY = 1, /* filters */
+    KAFKA_ACL_RESOURCE_TOPIC = 2,
+    KAFKA_ACL_RESOURCE_GROUP = 3,
+    KAFKA_ACL_RESOURCE_CLUSTER = 4, /* there is one: KAFKA_ACL_CLUSTER_NAME */
+    KAFKA_ACL_RESOURCE_TRANSACTIONAL_ID = 5,
+    KAFKA_ACL_RESOURCE_DELEGATION_TOKEN = 6,
+    KAFKA_ACL_RESOURCE_USER = 7,
+};
+#define KAFKA_ACL_CLUSTER_NAME "kafka-cluster"
+enum {
+    KAFKA_ACL_PATTERN_ANY = 1,      /* filters: literal and prefixed, with just this name */
+    KAFKA_ACL_PATTERN_MATCH = 2,    /* filters: all that apply to a resource of this name */
+    KAFKA_ACL_PATTERN_LITERAL = 3,  /* the name, or "*" for all names */
+    KAFKA_ACL_PATTERN_PREFIXED = 4, /* all names that begin so */
+};
+enum {
+    KAFKA_ACL_ANY = 1, /* filters */
+    KAFKA_ACL_ALL = 2,
+    KAFKA_ACL_READ = 3,
+    KAFKA_ACL_WRITE = 4,
+    KAFKA_ACL_CREATE = 5,
+    KAFKA_ACL_DELETE = 6,
+    KAFKA_ACL_ALTER = 7,
+    KAFKA_ACL_DESCRIBE = 8,
+    KAFKA_ACL_CLUSTER_ACTION = 9,
+    KAFKA_ACL_DESCRIBE_CONFIGS = 10,
+    KAFKA_ACL_ALTER_CONFIGS = 11,
+    KAFKA_ACL_IDEMPOTENT_WRITE = 12,
+    KAFKA_ACL_CREATE_TOKENS = 13,
+    KAFKA_ACL_DESCRIBE_TOKENS = 14,
+};
+enum {
+    KAFKA_ACL_PERMISSION_ANY = 1, /* filters */
+    KAFKA_ACL_DENY = 2,
+    KAFKA_ACL_ALLOW = 3,
+};
+/* "TOPIC", "PREFIXED", "DESCRIBE_CONFIGS", "ALLOW"; "UNKNOWN" for a number that there is none of.
+ * Static. */
+KAFKA_API const char *kafka_acl_resource_name(int resource_type);
+KAFKA_API const char *kafka_acl_pattern_name(int pattern_type);
+KAFKA_API const char *kafka_acl_operation_name(int operation);
+KAFKA_API const char *kafka_acl_permission_name(int permission);
+
+/* An ACL; or a filter, where a text that is NULL, and what is marked above, fits all. */
+typedef struct {
+    int resource_type, pattern_type;
+    const char *name;      /* of the resource, or how it begins */
+    const char *principal; /* "User:alice"; "User:*": everybody */
+    const char *host;      /* an address; "*": from everywhere */
+    int operation, permission;
+} kafka_acl_t;
+typedef struct {
+    const kafka_acl_t *v; /* those of a resource behind each other, as the broker tells them */
+    size_t n;
+} kafka_acls_t;
+/* message (may be NULL): the broker's words, cut to fit. Free with kafka_acls_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_acls(kafka_admin_t *a, const kafka_acl_t *filter,
+                                                int64_t timeout_ms, char *message, size_t message_n,
+                                                kafka_acls_t **out);
+KAFKA_API void kafka_acls_free(kafka_acls_t *acls); /* NULL is fine */
+
+/* Each is made, or refused, by itself; one that is there already counts as made. errs[i] (errs may
+ * be NULL) is the outcome of acls[i]; the result is the first error, the message that one's. Where
+ * no broker gave an answer all of errs are the result. */
+KAFKA_API kafka_err_t kafka_admin_create_acls(kafka_admin_t *a, const kafka_acl_t *acls, size_t n,
+                                              int64_t timeout_ms, kafka_err_t *errs, char *message,
+                                              size_t message_n);
+
+typedef struct {
+    kafka_acl_t acl;
+    kafka_err_t err;     /* of a deletion that failed: it is there still */
+    const char *message; /* with err; or NULL */
+} kafka_deleted_acl_t;
+typedef struct {
+    kafka_err_t err;              /* the filter was refused */
+    const char *message;          /* with err; or NULL */
+    const kafka_deleted_acl_t *v; /* what it fitted */
+    size_t n;
+} kafka_acl_deletion_t;
+typedef struct {
+    const kafka_acl_deletion_t *v; /* as the filters */
+    size_t n;
+} kafka_acl_deletions_t;
+/* Deletes all ACLs that fit a filter. The result tells of what concerns all of them. Free with
+ * kafka_acl_deletions_free. */
+KAFKA_API kafka_err_t kafka_admin_delete_acls(kafka_admin_t *a, const kafka_acl_t *filters,
+                                              size_t n, int64_t timeout_ms,
+                                              kafka_acl_deletions_t **out);
+KAFKA_API void kafka_acl_deletions_free(kafka_acl_deletions_t *d); /* NULL is fine */
+
 /* ---- records and log dirs ---- */
 /* Deletes the records below offsets[i] (-1: all that are committed) of each partition. The outcome
  * of each is in errs[i] and, when that is KAFKA_OK, low_watermarks[i]. The result itself tells of

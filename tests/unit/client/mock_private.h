@@ -5,11 +5,12 @@
 
 #include <pthread.h>
 
+#include "base/list.h"
 #include "client/mock_broker.h"
 #include "protocol/record_batch.h"
 
 enum { MOCK_NODES = 4, MOCK_CONNS = 64, MOCK_STEPS = 64, MOCK_TOPICS = 16, MOCK_PRODUCERS = 1024 };
-enum { MOCK_LAST = 5, MOCK_TXN_PARTS = 64 };
+enum { MOCK_LAST = 5, MOCK_TXN_PARTS = 64, MOCK_ACLS = 64 };
 
 struct mock_producer {
     int64_t id;
@@ -79,6 +80,11 @@ struct mock_group { /* one, of one member, who leads it */
     char left[64]; /* member id of the last LeaveGroup */
 };
 
+struct mock_acl {
+    int8_t resource_type, pattern_type, operation, permission;
+    char name[64], principal[64], host[64];
+};
+
 enum mock_txn_state { MOCK_TXN_EMPTY, MOCK_TXN_ONGOING, MOCK_TXN_COMMITTED, MOCK_TXN_ABORTED };
 
 struct mock_txn { /* of one transactional id */
@@ -122,6 +128,8 @@ struct mock {
     int topics_asked; /* by the last Metadata request */
     struct mock_group group;
     struct mock_txn txn;
+    struct mock_acl acls[MOCK_ACLS];
+    int acls_n;
     mock_see see;
     void *see_arg;
 };
@@ -140,9 +148,10 @@ struct mock_request {
  * due (acks=0). */
 bool mock_handle(struct mock_request *r);
 typedef void (*mock_do)(struct mock_request *r, const void *request, void *response);
-/* mock_groups.c, mock_txn.c: what does the API, or NULL. */
+/* mock_groups.c, mock_txn.c, mock_acls.c: what does the API, or NULL. */
 mock_do mock_find_group_api(int16_t api);
 mock_do mock_find_txn_api(int16_t api);
+mock_do mock_find_acl_api(int16_t api);
 void mock_put_offset(struct mock *m, struct str topic, int partition, int64_t offset);
 /* Of a batch that is about to be written: 0, or why a transaction's may not. */
 int16_t mock_check_txn_batch(struct mock_request *r, struct str topic, int partition,
