@@ -16,7 +16,8 @@ say "testing"
 args=("$@")
 [ ${#args[@]} = 0 ] && args=(-LE slow)
 status=0
-ctest --test-dir build --output-on-failure --no-tests=error -j"$(nproc)" "${args[@]}" || status=$?
+# Most tests wait for what they have started: twice as many as processors run at a time.
+ctest --test-dir build --output-on-failure --no-tests=error -j"$((2 * $(nproc)))" "${args[@]}" || status=$?
 if [ $clients = yes ]; then
   say "clients of other registries, as their last run found"
   KAFKAD_CLIENTS_DIR=build/clients PYTHONPATH=tests/integration python3 -B tests/clients/driver.py --matrix || true

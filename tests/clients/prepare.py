@@ -30,10 +30,13 @@ def need(*tools):
 
 
 def fetch(what, args, **more):
-    """Runs a registry's tool. It fails: the registry is out of reach (its last words say how)."""
+    """Runs a registry's tool. It fails: the registry is out of reach (its last words say how). One at a time: Maven's
+    store of what it has got is not made for several writers."""
     try:
-        p = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           timeout=FETCH_DEADLINE, **more)
+        with open(os.path.join(work_dir(), ".fetching"), "w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            p = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               timeout=FETCH_DEADLINE, **more)
     except subprocess.TimeoutExpired:
         raise Skip("%s is not to be had within %d s" % (what, FETCH_DEADLINE))
     if p.returncode != 0:

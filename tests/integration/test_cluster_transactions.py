@@ -39,7 +39,9 @@ class Client:
         return self.conns[node]
 
     def call(self, node, api, version, **values):
-        """None when there is no answer."""
+        """None when there is no answer, or nobody to ask."""
+        if node is None:
+            return None
         try:
             return self.conn(node).call(api, version, **values)
         except (kwire.Closed, OSError, AssertionError):
@@ -50,7 +52,7 @@ class Client:
 
     def any_node(self):
         running = self.cluster.running()
-        return running[int(time.monotonic() * 1000) % len(running)]
+        return running[int(time.monotonic() * 1000) % len(running)] if running else None
 
     def leader(self, partition):
         a = self.call(self.any_node(), "Metadata", 9, topics=[{"name": self.topic}], allow_auto_topic_creation=False)

@@ -76,9 +76,16 @@ def jars(version=VERSION):
             prepare.build(["javac", "-nowarn", "-d", f.at("classes"), "-cp", f.at("lib", "*")] +
                           sorted(glob.glob(os.path.join(HERE, "java", "*.java"))))
         for level in ("INFO", "ERROR"):
-            with open(f.at("log4j-%s.properties" % level), "w") as out:
-                out.write(LOGGING % level)
+            _keep(f.at("log4j-%s.properties" % level), LOGGING % level)
         return f.path
+
+
+def _keep(path, text):
+    """A file with this text, whole at any moment: a virtual machine of another test may be reading it."""
+    if not os.path.exists(path) or open(path).read() != text:
+        with open(path + ".new", "w") as out:
+            out.write(text)
+        os.rename(path + ".new", path)
 
 
 def java(version, main_class, flags, level):
