@@ -77,7 +77,7 @@ class FailuresTest(unittest.TestCase):
             ("kafka-consumer-groups", ["--describe", "--group", "g", *config, "--timeout", TIMEOUT_MS]),
             ("kafka-delete-records", ["--offset-json-file", partitions, *config]),
             ("kafka-log-dirs", ["--describe", *config]), ("kafka-cluster", ["cluster-id", "--config", cls.config]),
-            ("kafka-broker-api-versions", config),
+            ("kafka-broker-api-versions", config), ("kafka-acls", ["--list", *config]),
             ("kafka-leader-election", ["--election-type", "preferred", "--all-topic-partitions", "--admin.config", cls.config]),
             ("kafka-preferred-replica-election", ["--admin.config", cls.config]),
             ("kafka-reassign-partitions", ["--list", *config]),
