@@ -1,5 +1,5 @@
 /* json.h - jansson as the node codecs use it: typed look-ups that answer -EBADMSG, text into an
- * arena. Inside metadata/ only. */
+ * arena. For metadata/ and acl/ only. */
 #ifndef METADATA_JSON_H
 #define METADATA_JSON_H
 

@@ -1,4 +1,4 @@
-/* topic_configs.c - the map of overrides; who keeps it fresh is config_changes.c. */
+/* topic_configs.c - the map of overrides; who keeps it fresh is change_notices.c. */
 #include "metadata/topic_configs.h"
 
 #include <pthread.h>
@@ -7,9 +7,10 @@
 
 #include "base/hmap.h"
 #include "base/logline.h"
-#include "metadata/config_changes.h"
+#include "metadata/change_notices.h"
 #include "metadata/paths.h"
 #include "metadata/store_batch.h"
+#include "metadata/znode.h"
 
 static const char component[] = "TopicConfigs";
 
@@ -28,7 +29,7 @@ struct topic_configs {
     struct topic_configs_options o;
     pthread_mutex_t lock; /* the map */
     struct hmap map;
-    struct config_changes *changes;
+    struct change_notices *changes;
     /* The executor's. */
     struct metadata_cache *metadata;
     struct task follow_task;
@@ -254,9 +255,14 @@ int topic_configs_open(const struct topic_configs_options *o, struct topic_confi
     t->refs = 1;
     task_init(&t->follow_task, begin_sweeps);
     timer_init(&t->sweep_timer, sweep);
-    struct config_changes_options co = {.store = o->store,
+    struct change_notices_options co = {.store = o->store,
                                         .ex = o->ex,
                                         .clock = o->clock,
+                                        .component = "ConfigChanges",
+                                        .dir = PATH_CONFIG_CHANGES,
+                                        .name_prefix = "config_change_",
+                                        .node_prefix = PATH_CONFIG "/",
+                                        .decode = znode_config_change_decode,
                                         .wants_data = wants_data,
                                         .data = on_data,
                                         .changed = on_changed,
@@ -264,7 +270,7 @@ int topic_configs_open(const struct topic_configs_options *o, struct topic_confi
                                         .arg = t};
     int err = read_all(t);
     if (!err)
-        err = config_changes_new(&co, &t->changes);
+        err = change_notices_new(&co, &t->changes);
     if (err) {
         free_all(t);
         return err;
@@ -275,7 +281,7 @@ int topic_configs_open(const struct topic_configs_options *o, struct topic_confi
 
 void topic_configs_follow(struct topic_configs *t, struct metadata_cache *metadata)
 {
-    config_changes_start(t->changes);
+    change_notices_start(t->changes);
     t->metadata = metadata;
     t->refs++;
     executor_post(t->o.ex, &t->follow_task);
@@ -287,7 +293,7 @@ void topic_configs_close(struct topic_configs *t)
         return;
     t->closing = true;
     executor_timer_stop(t->o.ex, &t->sweep_timer);
-    config_changes_close(t->changes);
+    change_notices_close(t->changes);
 }
 
 const struct topic_overrides *topic_configs_get(struct topic_configs *t, struct str topic)

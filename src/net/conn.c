@@ -476,6 +476,11 @@ const char *conn_peer_host(const struct conn *c)
     return c->host;
 }
 
+struct in6_addr conn_peer_ip(const struct conn *c)
+{
+    return c->ip;
+}
+
 const char *conn_listener_name(const struct conn *c)
 {
     return c->listener->name;

@@ -123,6 +123,7 @@ struct executor *conn_executor(const struct conn *c);
 /* As text: "127.0.0.1:53412". Borrowed from the connection. */
 const char *conn_peer(const struct conn *c);
 const char *conn_peer_host(const struct conn *c);
+struct in6_addr conn_peer_ip(const struct conn *c); /* IPv4 as IPv4-mapped IPv6 */
 /* The listener's name, upper case: "PLAINTEXT". */
 const char *conn_listener_name(const struct conn *c);
 uint64_t conn_id(const struct conn *c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "server/authorizer.h"
 #include "server/broker_private.h"
 #include "server/dynamic_config.h"
 #include "server/finalized_features.h"
@@ -32,6 +33,11 @@ struct dynamic_config *broker_dynamic_config(const struct broker *b)
 int64_t broker_features_epoch(const struct broker *b)
 {
     return b ? finalized_features_epoch(b->features) : -1;
+}
+
+struct authorizer *broker_authorizer(const struct broker *b)
+{
+    return b->authorizer;
 }
 
 struct client_quotas *broker_quotas(const struct broker *b)

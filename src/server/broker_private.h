@@ -42,6 +42,9 @@ struct broker {
     struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct entity_rereads *rereads;     /* of it, after notices */
     struct store *store;
+    struct authorizer *authorizer; /* NULL: there is none, all is allowed */
+    struct store *acl_store; /* authorizer.zookeeper.url's; NULL: `store` has the ACLs */
+    struct acl_follow *acl_follow; /* keeps its ACLs fresh; on the background executor */
     struct topic_configs *topic_configs;
     atomic_bool deaf; /* notices of settings are passed over: the end is near */
     struct log_manager *logs;
@@ -120,6 +123,15 @@ int broker_make_mover(struct broker *b, char *err, size_t err_n);
 int broker_make_cleaner(struct broker *b, char *err, size_t err_n);
 /* Other settings are in force. 0 or -errno. @blocks */
 int broker_cleaner_changed(struct broker *b, const struct config *old, const struct config *now);
+
+/* ---- broker_acls.c ---- */
+/* Is authorizer.class.name one that this build has, or none? 0, or -ENOTSUP with a line. */
+int broker_check_authorizer(const struct config *c, char *err, size_t err_n);
+/* The authorizer with all ACLs, if there is to be one. 0, or -errno with a line. @blocks */
+int broker_acls_start(struct broker *b, char *err, size_t err_n);
+/* No further changes are followed. @thread the background executor's */
+void broker_acls_end(struct broker *b);
+void broker_acls_free(struct broker *b);
 
 /* ---- broker_listeners.c ---- */
 /* Makes the network and binds; nobody is let in yet. */

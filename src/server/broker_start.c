@@ -88,26 +88,14 @@ static int check_sasl(const struct config *c, char *err, size_t err_n)
     return rc;
 }
 
-/* Who asks for an authorizer must not get a broker that lets everybody do everything. */
-static int check_authorizer(const struct config *c, char *err, size_t err_n)
-{
-    char line[512];
-    const char *name = config_string(c, "authorizer.class.name");
-    if (!name || !*name)
-        return 0;
-    snprintf(line, sizeof(line),
-             "authorizer.class.name=%.200s: this version has no ACLs, and would let everybody do "
-             "everything; take the line out to run without",
-             name);
-    add_line(err, err_n, line);
-    return -ENOTSUP;
-}
-
 int broker_check_supported(const struct config *c, char *err, size_t err_n)
 {
     if (err_n)
         *err = 0;
-    int acls = check_authorizer(c, err, err_n);
+    char line[512] = "";
+    int acls = broker_check_authorizer(c, line, sizeof(line));
+    if (acls)
+        add_line(err, err_n, line);
     int rc = check_zookeeper(c, err, err_n);
     int more = check_tls(c, err, err_n);
     int sasl = check_sasl(c, err, err_n);
@@ -481,11 +469,13 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,       start_threads,       broker_find_identity, load_settings,
-        secure_listeners,      load_logs,           broker_make_cleaner,  broker_make_ties,
-        make_replicas,         broker_groups_start, broker_txns_start,    make_admin,
-        broker_bind_listeners, load_quotas,         follow_features,      register_broker,
-        start_controller,      broker_start_upkeep, broker_start_cleaner, broker_make_mover,
+        check_supported,     start_threads,         broker_find_identity,
+        load_settings,       secure_listeners,      broker_acls_start,
+        load_logs,           broker_make_cleaner,   broker_make_ties,
+        make_replicas,       broker_groups_start,   broker_txns_start,
+        make_admin,          broker_bind_listeners, load_quotas,
+        follow_features,     register_broker,       start_controller,
+        broker_start_upkeep, broker_start_cleaner,  broker_make_mover,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

@@ -91,6 +91,7 @@ static void stop_listening(struct broker *b)
 static void end_watchers(struct broker *b)
 {
     finalized_features_end(b->features);
+    broker_acls_end(b);
     if (b->topic_configs)
         topic_configs_close(b->topic_configs);
 }
@@ -120,8 +121,8 @@ static void stop_workers(struct broker *b)
 
 static void stop_threads(struct broker *b)
 {
-    if (b->store)
-        store_close(b->store);
+    store_close(b->acl_store);
+    store_close(b->store);
     if (b->controller_ex)
         uv_executor_stop(b->controller_ex);
     if (b->background)
@@ -141,6 +142,7 @@ static void close_data(struct broker *b)
 static void free_parts(struct broker *b)
 {
     turns_free(b->warming);
+    broker_acls_free(b);
     entity_rereads_free(b->rereads);
     finalized_features_free(b->features);
     isr_store_free(b->isr_store);
@@ -175,6 +177,8 @@ void broker_take_down(struct broker *b)
 {
     if (b->store)
         store_end_waits(b->store);
+    if (b->acl_store)
+        store_end_waits(b->acl_store);
     broker_txns_shut_down(b);
     broker_groups_shut_down(b); /* members that wait would hold the network up */
     stop_network(b);

@@ -101,24 +101,26 @@ class CheckConfig(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertRegex(err, "FATAL .*" + word)
 
-    ACLS = "super.users=User:admin;User:b1\nallow.everyone.if.no.acl.found=false\n"
+    ACLS = "super.users=User:admin;User:b1 ; User:CN=x:y;\nallow.everyone.if.no.acl.found=false\n"
 
-    def test_who_asks_for_an_authorizer_gets_no_broker_without(self):
-        authorizer = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n"
-        status, err = self.check(authorizer + self.ACLS)
-        self.assertEqual(status, 1)
-        self.assertRegex(err, r"FATAL .*authorizer\.class\.name=kafka\.security\.authorizer\.AclAuthorizer: this version has "
-                              r"no ACLs.*take the line out")
-        self.assertEqual(err.count("FATAL"), 1, err)
+    def test_who_asks_for_an_authorizer_gets_that_one_or_no_broker(self):
+        for name in ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""):
+            status, err = self.check("authorizer.class.name=%s\n" % name + self.ACLS)
+            self.assertEqual(status, 0, err)
+            self.assertNotIn("super.users", err)
+        ours = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n"
+        for text, wrong in (("authorizer.class.name=a.b.Authorizer\n" + self.ACLS, r"authorizer\.class\.name=a\.b\.Authorizer: "),
+                            (ours + "super.users=admin\n", r'super\.users: "admin" is no principal'),
+                            (ours + "super.users=User:a,b;c\n", r'super\.users: "c" is no principal'),
+                            (ours + "authorizer.zookeeper.url=:::\n", "")):
+            status, err = self.check(text)
+            self.assertEqual(status, 1, err)
+            self.assertRegex(err, "FATAL .*" + wrong)
+            self.assertEqual(err.count("FATAL"), 1, err)
         with Broker({"authorizer.class.name": "a.b.Authorizer"}, start=False) as b:
             b.start(wait=False)
             self.assertEqual(b.wait_exit(), 1)
             self.assertTrue(b.has_line(r"FATAL.*start refused: authorizer\.class\.name=a\.b\.Authorizer: "))
-        for rest in ("", "authorizer.class.name=\n"):  # what belongs to it is known, and does nothing by itself
-            status, err = self.check(rest + self.ACLS + "authorizer.zookeeper.url=zk1:2181\n")
-            self.assertEqual(status, 0, err)
-            self.assertNotIn("WARN", err)
-            self.assertRegex(err, r"without effect in this version: .*super\.users")
 
     def test_log_dirs_that_cannot_be_are_refused(self):
         status, err = self.check("log.dirs=/proc/x\n")

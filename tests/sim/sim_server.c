@@ -370,6 +370,13 @@ const char *conn_peer_host(const struct conn *c)
     return c->peer_host;
 }
 
+struct in6_addr conn_peer_ip(const struct conn *c)
+{
+    struct in6_addr ip = IN6ADDR_ANY_INIT;
+    (void)net_ip_of(c->peer_host, &ip);
+    return ip;
+}
+
 const char *conn_listener_name(const struct conn *c)
 {
     return c->listener;

@@ -8,6 +8,7 @@
 
 #include "base/turns.h"
 #include "replica/bench.h"
+#include "server/authorizer.h"
 #include "server/broker.h"
 #include "server/broker_cluster.h"
 #include "server/client_quotas.h"
@@ -29,6 +30,7 @@ struct broker {
     const char *selector; /* replica.selector.class */
     bool hold_followers;  /* the replication rate is above its limit */
     struct client_quotas *quotas;
+    struct authorizer *authorizer;
     int async;
 };
 
@@ -114,6 +116,18 @@ struct control_gate *broker_control_gate(struct broker *b)
 const char *conn_peer(const struct conn *c)
 {
     return "127.0.0.1:9";
+}
+const char *conn_peer_host(const struct conn *c)
+{
+    return "127.0.0.1";
+}
+struct in6_addr conn_peer_ip(const struct conn *c)
+{
+    return (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+}
+struct authorizer *broker_authorizer(const struct broker *b)
+{
+    return b->authorizer;
 }
 const struct clock *broker_clock(const struct broker *b)
 {

@@ -1,17 +1,13 @@
-/* config_changes.c - see config_changes.h. One round: list, read the notices, read the entities
+/* change_notices.c - see change_notices.h. One round: list, read the notices, read the entities
  * they name, remove what is old. Events during a round start another one after it. */
-#include "metadata/config_changes.h"
+#include "metadata/change_notices.h"
 
 #include <stdlib.h>
 
 #include "base/hmap.h"
 #include "base/logline.h"
 #include "metadata/flow.h"
-#include "metadata/paths.h"
-#include "metadata/znode.h"
 
-static const char component[] = "ConfigChanges";
-static const char prefix[] = "config_change_";
 static const int64_t keep_ms = 15 * 60 * 1000;
 
 /* One that was seen and not removed yet. */
@@ -21,10 +17,11 @@ struct notice {
     char name[];
 };
 
-struct config_changes {
+struct change_notices {
     struct flow flow;
-    struct config_changes_options o;
+    struct change_notices_options o;
     struct store_watch watch;
+    size_t prefix_n;
     struct task start_task;
     struct list seen; /* of struct notice, oldest first */
     int64_t last;     /* number of the last one looked at; -1 none */
@@ -44,39 +41,41 @@ struct entity {
     struct str path;
 };
 
-static struct config_changes *changes_of(struct flow *f)
+static struct change_notices *changes_of(struct flow *f)
 {
-    return container_of(f, struct config_changes, flow);
+    return container_of(f, struct change_notices, flow);
 }
 
 /* -1: not a notice. */
-static int64_t number_of(const char *name)
+static int64_t number_of(const struct change_notices *c, const char *name)
 {
-    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+    if (strncmp(name, c->o.name_prefix, c->prefix_n) != 0)
         return -1;
-    const char *digits = name + sizeof(prefix) - 1;
+    const char *digits = name + c->prefix_n;
     size_t n = strlen(digits);
     if (!n || n > 18 || strspn(digits, "0123456789") != n)
         return -1;
     return strtoll(digits, NULL, 10);
 }
 
+/* Numbers have ten digits, or more: the longer name is the later one. */
 static int by_number(const void *a, const void *b)
 {
-    int64_t x = number_of(*(char *const *)a), y = number_of(*(char *const *)b);
-    return (x > y) - (x < y);
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    size_t x_n = strlen(x), y_n = strlen(y);
+    return x_n != y_n ? (x_n < y_n ? -1 : 1) : strcmp(x, y);
 }
 
 static void list_notices(struct flow *f)
 {
-    struct store_op op = store_op_children(PATH_CONFIG_CHANGES, true);
+    struct store_op op = store_op_children(changes_of(f)->o.dir, true);
     op.newer_than = changes_of(f)->as_of;
     store_batch_add(flow_ask(f), op);
 }
 
 static void read_notices(struct flow *f)
 {
-    struct config_changes *c = changes_of(f);
+    struct change_notices *c = changes_of(f);
     struct store_request *r = store_batch_first(flow_answers(f));
     struct store_op *op = &r->ops[0];
     if (r->status) {
@@ -88,16 +87,16 @@ static void read_notices(struct flow *f)
     if (op->names_n)
         qsort(op->names, (size_t)op->names_n, sizeof(char *), by_number);
     for (int i = 0; i < op->names_n; i++) {
-        if (number_of(op->names[i]) <= c->last)
+        if (number_of(c, op->names[i]) <= c->last)
             continue;
-        c->new_last = number_of(op->names[i]);
-        char *path = arena_printf(&f->arena, PATH_CONFIG_CHANGES "/%s", op->names[i]);
+        c->new_last = number_of(c, op->names[i]);
+        char *path = arena_printf(&f->arena, "%s/%s", c->o.dir, op->names[i]);
         if (path)
             store_batch_add(flow_ask(f), store_op_get(path, false));
     }
 }
 
-static void remember(struct config_changes *c, const struct store_op *op)
+static void remember(struct change_notices *c, const struct store_op *op)
 {
     const char *name = strrchr(op->path, '/') + 1;
     struct notice *n = malloc(sizeof(*n) + strlen(name) + 1);
@@ -122,12 +121,12 @@ static bool path_equals(const struct hnode *h, const void *key)
 /* Two notices of one entity make one reading. */
 static void add_entity(struct flow *f, struct str path)
 {
-    struct config_changes *c = changes_of(f);
+    struct change_notices *c = changes_of(f);
     uint64_t hash = hash_str(path);
     if (hmap_find(&c->by_path, hash, path_equals, &path))
         return;
     struct entity *e = arena_new(&f->arena, struct entity);
-    char *node = arena_printf(&f->arena, PATH_CONFIG "/%.*s", STR_ARG(path));
+    char *node = arena_printf(&f->arena, "%s%.*s", c->o.node_prefix, STR_ARG(path));
     if (!e || !node || hmap_put(&c->by_path, &e->node, hash)) {
         flow_fail(f, -ENOMEM);
         return;
@@ -143,7 +142,7 @@ static void add_entity(struct flow *f, struct str path)
 
 static void read_entities(struct flow *f)
 {
-    struct config_changes *c = changes_of(f);
+    struct change_notices *c = changes_of(f);
     store_batch_each (r, flow_answers(f)) {
         struct str path;
         if (is_no_answer(r->status))
@@ -151,8 +150,11 @@ static void read_entities(struct flow *f)
         if (r->status) /* removed meanwhile, so it was old */
             continue;
         remember(c, &r->ops[0]);
-        if (znode_config_change_decode(r->ops[0].result, &f->arena, &path))
-            say_error(component, "%s is malformed and ignored", r->ops[0].path);
+        int err = c->o.decode(r->ops[0].result, &f->arena, &path);
+        if (err == -ENOMEM)
+            flow_fail(f, err);
+        else if (err)
+            say_error(c->o.component, "%s is malformed and ignored", r->ops[0].path);
         else
             add_entity(f, path);
     }
@@ -160,7 +162,7 @@ static void read_entities(struct flow *f)
 
 static void tell_and_purge(struct flow *f)
 {
-    struct config_changes *c = changes_of(f);
+    struct change_notices *c = changes_of(f);
     store_batch_each (r, flow_answers(f))
         if (is_no_answer(r->status))
             flow_fail(f, r->status);
@@ -172,13 +174,16 @@ static void tell_and_purge(struct flow *f)
     store_batch_each (r, flow_answers(f))
         c->o.data(c->o.arg, ((struct entity *)r->user)->path, r->status, r->ops[0].result);
     list_each (at, &c->entities)
-        c->o.changed(c->o.arg, list_entry(at, struct entity, link)->path);
+        if (c->o.changed)
+            c->o.changed(c->o.arg, list_entry(at, struct entity, link)->path);
+    if (c->o.round && !list_empty(&c->entities))
+        c->o.round(c->o.arg);
     int64_t now = clock_wall_ms(c->o.clock);
     while (!list_empty(&c->seen)) {
         struct notice *n = list_entry(c->seen.next, struct notice, link);
         if (now - n->ctime_ms < keep_ms)
             break;
-        char *path = arena_printf(&f->arena, PATH_CONFIG_CHANGES "/%s", n->name);
+        char *path = arena_printf(&f->arena, "%s/%s", c->o.dir, n->name);
         if (path)
             store_batch_add(flow_ask(f), store_op_delete(path, STORE_ANY_VERSION));
         list_remove(&n->link);
@@ -188,7 +193,7 @@ static void tell_and_purge(struct flow *f)
 
 static const flow_step steps[] = {list_notices, read_notices, read_entities, tell_and_purge, NULL};
 
-static void begin_round(struct config_changes *c);
+static void begin_round(struct change_notices *c);
 static void session_changed(void *arg, enum store_session state);
 
 static void forget(struct list *notices)
@@ -197,7 +202,7 @@ static void forget(struct list *notices)
         free(list_entry(at, struct notice, link));
 }
 
-static void free_all(struct config_changes *c)
+static void free_all(struct change_notices *c)
 {
     forget(&c->seen);
     c->o.closed(c->o.arg);
@@ -206,20 +211,20 @@ static void free_all(struct config_changes *c)
 
 static void round_over(struct flow *f)
 {
-    struct config_changes *c = changes_of(f);
+    struct change_notices *c = changes_of(f);
     c->busy = false;
     list_init(&c->entities); /* they go with the flow's arena */
     hmap_free(&c->by_path);
     forget(&c->new_seen); /* none, but after a failure */
     if (f->error && f->error != -ESTALE && !c->closing)
-        say_error(component, "reading notices: %s", strerror(-f->error));
+        say_error(c->o.component, "reading notices: %s", strerror(-f->error));
     if (c->closing)
         free_all(c);
     else if (c->again)
         begin_round(c);
 }
 
-static void begin_round(struct config_changes *c)
+static void begin_round(struct change_notices *c)
 {
     c->again = c->busy;
     if (c->busy)
@@ -230,19 +235,19 @@ static void begin_round(struct config_changes *c)
 
 static void notices_changed(struct store_watch *w)
 {
-    begin_round(container_of(w, struct config_changes, watch));
+    begin_round(container_of(w, struct change_notices, watch));
 }
 
 static void session_changed(void *arg, enum store_session state)
 {
-    struct config_changes *c = arg;
+    struct change_notices *c = arg;
     if (state == STORE_CONNECTED) /* watches went with the old session */
         begin_round(c);
 }
 
 static void start(struct task *t)
 {
-    struct config_changes *c = container_of(t, struct config_changes, start_task);
+    struct change_notices *c = container_of(t, struct change_notices, start_task);
     c->start_posted = false;
     if (c->closing)
         free_all(c);
@@ -250,13 +255,14 @@ static void start(struct task *t)
         begin_round(c);
 }
 
-int config_changes_new(const struct config_changes_options *o, struct config_changes **out)
+int change_notices_new(const struct change_notices_options *o, struct change_notices **out)
 {
     *out = NULL;
-    struct config_changes *c = calloc(1, sizeof(*c));
+    struct change_notices *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     c->o = *o;
+    c->prefix_n = strlen(o->name_prefix);
     c->last = -1;
     list_init(&c->seen);
     list_init(&c->new_seen);
@@ -264,7 +270,7 @@ int config_changes_new(const struct config_changes_options *o, struct config_cha
     hmap_init(&c->by_path);
     task_init(&c->start_task, start);
     c->watch = (struct store_watch){
-        .path = PATH_CONFIG_CHANGES, .children = true, .on = o->ex, .fired = notices_changed};
+        .path = o->dir, .children = true, .on = o->ex, .fired = notices_changed};
     int err = store_watch(o->store, &c->watch);
     if (!err)
         err = store_on_session(o->store, o->ex, session_changed, c);
@@ -277,13 +283,13 @@ int config_changes_new(const struct config_changes_options *o, struct config_cha
     return 0;
 }
 
-void config_changes_start(struct config_changes *c)
+void change_notices_start(struct change_notices *c)
 {
     c->start_posted = true;
     executor_post(c->o.ex, &c->start_task);
 }
 
-void config_changes_close(struct config_changes *c)
+void change_notices_close(struct change_notices *c)
 {
     c->closing = true;
     store_unwatch(c->o.store, &c->watch);
