@@ -31,7 +31,7 @@ struct change_notices_options {
     bool (*wants_data)(void *arg, struct str entity_path);
     void (*data)(void *arg, struct str entity_path, int status, struct bytes data);
     void (*changed)(void *arg, struct str entity_path); /* NULL = nobody asks */
-    void (*round)(void *arg); /* all that one round found has been told; NULL = nobody asks */
+    void (*round)(void *arg);  /* all that one round found has been told; NULL = nobody asks */
     void (*closed)(void *arg); /* the last call */
     void *arg;
 };

@@ -43,7 +43,7 @@ struct broker {
     struct entity_rereads *rereads;     /* of it, after notices */
     struct store *store;
     struct authorizer *authorizer; /* NULL: there is none, all is allowed */
-    struct store *acl_store; /* authorizer.zookeeper.url's; NULL: `store` has the ACLs */
+    struct store *acl_store;       /* authorizer.zookeeper.url's; NULL: `store` has the ACLs */
     struct acl_follow *acl_follow; /* keeps its ACLs fresh; on the background executor */
     struct topic_configs *topic_configs;
     atomic_bool deaf; /* notices of settings are passed over: the end is near */
