@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stddef.h>
 
+#include "base/utf8.h"
+
 struct name {
     const char *pascal, *upper;
 };
@@ -200,6 +202,11 @@ bool acl_principal_ok(struct str principal)
     return principal.len > 0 && memchr(principal.p, ':', (size_t)principal.len);
 }
 
+static bool is_text(struct str s)
+{
+    return s.len <= 0 || utf8_valid(s.p, (size_t)s.len);
+}
+
 static const char *pattern_problem(const struct acl_pattern *p)
 {
     if (p->type <= ACL_RESOURCE_ANY)
@@ -212,6 +219,8 @@ static const char *pattern_problem(const struct acl_pattern *p)
         return "Invalid empty resource name";
     if (memchr(p->name.p, '/', (size_t)p->name.len))
         return "A resource name must not contain a '/'";
+    if (!is_text(p->name))
+        return "A resource name must be UTF-8 text";
     if (memchr(p->name.p, 0, (size_t)p->name.len))
         return "A resource name must not contain a null character";
     if (str_eqz(p->name, ".") || str_eqz(p->name, ".."))
@@ -231,6 +240,8 @@ const char *acl_binding_problem(const struct acl_binding *b)
         return "The permission type must be ALLOW or DENY";
     if (!acl_principal_ok(e->principal))
         return "The principal must have the form Type:name";
+    if (!is_text(e->principal) || !is_text(e->host))
+        return "Principal and host must be UTF-8 text";
     return e->host.len > 0 ? NULL : "The host must not be empty";
 }
 

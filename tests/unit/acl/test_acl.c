@@ -63,6 +63,9 @@ static void what_may_be_added(void **state)
         {"topic:t", "User:a", "any", "*", false},
         {"topic:t", "User:a", "reed", "*", false},
         {"topic:t", "User:a", "read", "", false},
+        {"topic:\xff", "User:a", "read", "*", false},
+        {"topic:t", "User:\xff", "read", "*", false},
+        {"topic:t", "User:a", "read", "\xff", false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct acl_binding b = {pattern(rows[i].pattern), entry(ACL_ALLOW, rows[i].principal,
