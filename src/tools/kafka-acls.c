@@ -5,6 +5,7 @@
 #include "tools/tool_acls.h"
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
+#include "tools/tool_zk_brokers.h"
 
 #define ROW(field, flag, how, value, text, ...) \
     TOOL_ROW(struct acls_args, field, flag, how, value, text, __VA_ARGS__)
@@ -171,6 +172,18 @@ static void run_by_brokers(struct acls *t)
     kafka_conf_free(conf);
 }
 
+/* As an authorizer of Kafka's would, without a broker. */
+static void run_by_zookeeper(struct acls *t)
+{
+    fputs("Warning: support for ACL configuration directly through the authorizer is deprecated "
+          "and will be removed in a future release. Please use --bootstrap-server instead to set "
+          "ACLs through the admin client.\n",
+          stderr);
+    acls_open_zookeeper(t);
+    run(t);
+    tool_zk_close(t->store);
+}
+
 int main(int argc, char **argv)
 {
     static struct acls_args a;
@@ -180,7 +193,10 @@ int main(int argc, char **argv)
     tool_parse(&tool, argc, argv, &a);
     check_args(&a);
     t.wishes = acls_wishes(&t);
-    run_by_brokers(&t);
+    if (a.bootstrap)
+        run_by_brokers(&t);
+    else
+        run_by_zookeeper(&t);
     arena_free(&t.mem);
     return tool_finish(0);
 }

@@ -70,9 +70,9 @@ static struct props *read_file(const char *path)
     return p;
 }
 
-static struct store *open_as(const char *connect, const char *path, bool make_nothing)
+struct store *tool_zk_open_by(const char *flag, const char *connect, const struct props *p,
+                              bool make)
 {
-    struct props *p = read_file(path);
     const char *protect = props_get(p, "zookeeper.set.acl");
     struct zookeeper_options o = {.connect = connect,
                                   .session_timeout_ms = SESSION_MS,
@@ -80,28 +80,35 @@ static struct store *open_as(const char *connect, const char *path, bool make_no
                                   .max_in_flight = IN_FLIGHT,
                                   .protect = protect && strcmp(protect, "true") == 0,
                                   .digest = props_get(p, "zookeeper.digest.auth"),
-                                  .make_nothing = make_nothing};
+                                  .make_nothing = !make};
     struct store *s;
     char err[512] = "";
     if (o.protect && !o.digest)
-        tool_zk_die("zookeeper.set.acl=true: needs credentials, zookeeper.digest.auth");
+        tool_die("%s: zookeeper.set.acl=true: needs credentials, zookeeper.digest.auth", flag);
     logline_set_level(LOGLINE_WARN); /* who has the port wrong is told before the time is over */
     int rc = zookeeper_store_open(&o, &s, err, sizeof(err));
     logline_set_level(LOGLINE_FATAL); /* what the session does is nobody's concern here */
     if (rc)
-        tool_zk_die(*err ? err : strerror(-rc));
+        tool_die("%s: %s", flag, *err ? err : strerror(-rc));
+    return s;
+}
+
+static struct store *open_as(const char *connect, const char *path, bool make)
+{
+    struct props *p = read_file(path);
+    struct store *s = tool_zk_open_by("--zookeeper", connect, p, make);
     props_free(p);
     return s;
 }
 
 struct store *tool_zk_open_as(const char *connect, const char *path)
 {
-    return open_as(connect, path, true);
+    return open_as(connect, path, false);
 }
 
 struct store *tool_zk_open_or_make(const char *connect, const char *path)
 {
-    return open_as(connect, path, false);
+    return open_as(connect, path, true);
 }
 
 void tool_zk_close(struct store *s)

@@ -3,6 +3,9 @@
 #ifndef TOOLS_TOOL_ZK_BROKERS_H
 #define TOOLS_TOOL_ZK_BROKERS_H
 
+#include <stdbool.h>
+
+struct props;
 struct store;
 
 /* A session with that ZooKeeper, or the end of the process with a line. The log is silent until it
@@ -11,6 +14,10 @@ struct store *tool_zk_open(const char *connect);
 /* The same as whom a file of settings says (NULL: as nobody): zookeeper.digest.auth, and
  * zookeeper.set.acl for what is made. */
 struct store *tool_zk_open_as(const char *connect, const char *path);
+/* The same by settings that are read already; flag: what it is about, in lines of what goes wrong.
+ * make: the folder (chroot), if it is not there. */
+struct store *tool_zk_open_by(const char *flag, const char *connect, const struct props *p,
+                              bool make);
 void tool_zk_close(struct store *s);
 /* The same, and makes the folder (chroot) if it is not there, as a broker does at its first start.
  */

@@ -6,8 +6,8 @@ file(GLOB tool_shared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/tool_*
 set(tool_scripts kafka-server-start kafka-server-stop)
 set(tool_names ${tool_scripts})
 
-# log: kafka-dump-log reads a log's files with the code that writes them. metadata: tools that speak to ZooKeeper.
-room(tools SOURCES ${tool_shared} DEPENDS client log metadata net protocol base
+# log: kafka-dump-log reads a log's files with the code that writes them. metadata, acl: tools that speak to ZooKeeper.
+room(tools SOURCES ${tool_shared} DEPENDS client acl log metadata net protocol base
   LIBRARIES PkgConfig::jansson zookeeper_lib)
 foreach(main ${tool_mains})
   get_filename_component(name ${main} NAME_WE)

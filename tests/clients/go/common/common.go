@@ -438,7 +438,11 @@ func Main(open func() Adapter, admin func() map[string]Check, member func(args m
 		panic(err)
 	}
 	Text = bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-	checks := recordChecks(open())
+	adapter := open()
+	checks := recordChecks(adapter)
+	for name, check := range transactionChecks(adapter) {
+		checks[name] = check
+	}
 	for name, check := range admin() {
 		checks[name] = check
 	}

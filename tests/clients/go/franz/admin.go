@@ -297,14 +297,50 @@ func reassignments() error {
 	return common.First(err, common.Same(len(r), 0, "reassignments"))
 }
 
+// acls: a topic that everybody may use but for writing; then it may be written again.
 func acls() error {
-	b := kadm.NewACLs().Topics().Groups().Clusters().AnyResource().Allow().AllowHosts().Deny().DenyHosts().
-		Operations(kadm.OpAny).ResourcePatternType(kadm.ACLPatternAny)
-	r, err := admin().DescribeACLs(ctx, b)
-	if err != nil {
-		return common.Fails(err, kerr.SecurityDisabled)
+	topic, a := common.Topic("admin-acls"), admin()
+	if err := create(topic, 1, nil); err != nil {
+		return err
 	}
-	return common.Fails(r[0].Err, kerr.SecurityDisabled)
+	builder := func() *kadm.ACLBuilder {
+		return kadm.NewACLs().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral)
+	}
+	for _, b := range []*kadm.ACLBuilder{
+		builder().Allow("User:ANONYMOUS").AllowHosts("*").Operations(kadm.OpAll),
+		builder().Deny("User:ANONYMOUS").DenyHosts("*").Operations(kadm.OpWrite)} {
+		r, err := a.CreateACLs(ctx, b)
+		if err != nil {
+			return err
+		}
+		if r[0].Err != nil {
+			return r[0].Err
+		}
+	}
+	all := func() *kadm.ACLBuilder {
+		return builder().Allow().AllowHosts().Deny().DenyHosts().Operations(kadm.OpAny)
+	}
+	count := func(want int, what string) error {
+		n := 0
+		r, err := a.DescribeACLs(ctx, all())
+		for _, one := range r {
+			err = common.First(err, one.Err)
+			n += len(one.Described)
+		}
+		return common.First(err, common.Same(n, want, what))
+	}
+	if err := common.First(count(2, "ACLs"), common.Fails(fill(topic, 1), kerr.TopicAuthorizationFailed)); err != nil {
+		return err
+	}
+	gone, err := a.DeleteACLs(ctx, all())
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, one := range gone {
+		n += len(one.Deleted)
+	}
+	return common.First(common.Same(n, 2, "deleted"), count(0, "left"), fill(topic, 1))
 }
 
 func groups() error {

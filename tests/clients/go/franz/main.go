@@ -78,8 +78,12 @@ func (adapter) Send(topic string, records []common.Record, o common.SendOptions)
 }
 
 func (adapter) Read(topic string, partition int32, start int64, n int, fetch int32) ([]common.Record, error) {
-	cl := open(kgo.FetchMaxPartitionBytes(fetch), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
-		topic: {partition: kgo.NewOffset().At(start)}}))
+	return read(topic, partition, start, n, kgo.FetchMaxPartitionBytes(fetch))
+}
+
+func read(topic string, partition int32, start int64, n int, more ...kgo.Opt) ([]common.Record, error) {
+	cl := open(append(more, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+		topic: {partition: kgo.NewOffset().At(start)}}))...)
 	defer cl.Close()
 	timed, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -259,10 +259,31 @@ func reassignments() error {
 	return common.First(err, common.Same(len(r), 0, "reassignments"))
 }
 
+// acls: a topic that everybody may use but for writing; then it may be written again.
 func acls() error {
-	_, err := admin().ListAcls(sarama.AclFilter{ResourceType: sarama.AclResourceAny, ResourcePatternTypeFilter: sarama.AclPatternAny,
-		Operation: sarama.AclOperationAny, PermissionType: sarama.AclPermissionAny})
-	return common.Fails(err, sarama.ErrSecurityDisabled)
+	topic, a := common.Topic("admin-acls"), admin()
+	any := sarama.AclFilter{ResourceType: sarama.AclResourceTopic, ResourceName: &topic, ResourcePatternTypeFilter: sarama.AclPatternAny,
+		Operation: sarama.AclOperationAny, PermissionType: sarama.AclPermissionAny}
+	count := func(want int, what string) error {
+		n := 0
+		found, err := a.ListAcls(any)
+		for _, r := range found {
+			n += len(r.Acls)
+		}
+		return common.First(err, common.Same(n, want, what))
+	}
+	err := common.First(create(topic, 1, nil), a.CreateACLs([]*sarama.ResourceAcls{{
+		Resource: sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: topic, ResourcePatternType: sarama.AclPatternLiteral},
+		Acls: []*sarama.Acl{{Principal: "User:ANONYMOUS", Host: "*", Operation: sarama.AclOperationAll, PermissionType: sarama.AclPermissionAllow},
+			{Principal: "User:ANONYMOUS", Host: "*", Operation: sarama.AclOperationWrite, PermissionType: sarama.AclPermissionDeny}}}}))
+	if err != nil {
+		return err
+	}
+	if err := common.First(count(2, "ACLs"), common.Fails(fill(topic, 1), sarama.ErrTopicAuthorizationFailed)); err != nil {
+		return err
+	}
+	gone, err := a.DeleteACL(any, false)
+	return common.First(err, common.Same(len(gone), 2, "deleted"), count(0, "left"), fill(topic, 1))
 }
 
 func groups() error {

@@ -84,6 +84,10 @@ func (adapter) Send(topic string, records []common.Record, o common.SendOptions)
 func (adapter) Read(topic string, partition int32, start int64, n int, fetch int32) ([]common.Record, error) {
 	c := settings()
 	c.Consumer.Fetch.Default = fetch
+	return read(c, topic, partition, start, n)
+}
+
+func read(c *sarama.Config, topic string, partition int32, start int64, n int) ([]common.Record, error) {
 	consumer, err := sarama.NewConsumer([]string{common.Broker}, c)
 	if err != nil {
 		return nil, err
