@@ -54,6 +54,12 @@ struct client_hooks {
 };
 const struct client_hooks *client_conf_hooks(const kafka_conf_t *conf);
 
+/* The words for an error: of a topic, a group or transactional id (NULL: not known) that may not be
+ * used Kafka's own, with its name; else the code's text. Borrowed, from out or static. */
+enum { CLIENT_WORDS = 320 };
+const char *client_words(kafka_err_t err, const char *topic, const char *id,
+                         char out[CLIENT_WORDS]);
+
 /* Keeps the line for kafka_last_error; returns err. */
 kafka_err_t client_fail(kafka_err_t err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -70,6 +70,19 @@ int kafka_err_is_retriable(kafka_err_t err)
     return kerr_retriable((int16_t)err);
 }
 
+const char *client_words(kafka_err_t err, const char *topic, const char *id, char out[CLIENT_WORDS])
+{
+    if (err == KERR_TOPIC_AUTHORIZATION_FAILED && topic)
+        snprintf(out, CLIENT_WORDS, "Not authorized to access topics: [%s]", topic);
+    else if (err == KERR_GROUP_AUTHORIZATION_FAILED && id)
+        snprintf(out, CLIENT_WORDS, "Not authorized to access group: %s", id);
+    else if (err == KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED && id)
+        snprintf(out, CLIENT_WORDS, "Not authorized to access transactional id: %s", id);
+    else
+        return kafka_err_text(err);
+    return out;
+}
+
 static _Thread_local char last_error[512];
 
 const char *kafka_last_error(void)

@@ -42,6 +42,9 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
                                int64_t wait_ms, int32_t *count);
 /* Errors of a topic that waiting will not heal: they end its waits at once. @thread any */
 bool cluster_topic_error_is_final(kafka_err_t err);
+/* TOPIC_AUTHORIZATION_FAILED or INVALID_TOPIC_EXCEPTION when that is what the brokers said of the
+ * topic; KAFKA_OK else. @thread any */
+kafka_err_t cluster_topic_refusal(struct cluster *c, const char *topic);
 /* Ends the waits of cluster_wait_topic. @thread any */
 void cluster_interrupt(struct cluster *c);
 /* false when topic or partition are not known. @thread any */

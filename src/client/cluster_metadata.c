@@ -168,12 +168,13 @@ bool cluster_topic_error_is_final(kafka_err_t err)
 static void tell_failure(struct cluster *c, const char *topic, int32_t partition, int32_t known,
                          kafka_err_t err, int64_t wait_ms)
 {
-    char why[500];
+    char why[500], words[CLIENT_WORDS];
     if (known >= 0)
         client_fail(err, "topic %s has %d partitions, but not partition %d, within %lld ms", topic,
                     known, partition, (long long)wait_ms);
     else if (wait_ms < 0)
-        client_fail(err, "topic %s: %s (%s)%s", topic, kafka_err_text(err), kafka_err_name(err),
+        client_fail(err, "topic %s: %s (%s)%s", topic, client_words(err, topic, NULL, words),
+                    kafka_err_name(err),
                     err == KAFKA_ERR_AUTHENTICATION ? cluster_why(c, why, sizeof why) : "");
     else
         client_fail(err, "topic %s: %s (%s) within %lld ms%s", topic, kafka_err_text(err),
@@ -224,6 +225,16 @@ kafka_err_t cluster_wait_topic(struct cluster *c, const char *topic, int32_t par
     if (err != KAFKA_OK && err != KAFKA_ERR_WAKEUP)
         tell_failure(c, topic, partition, some ? known : -1, err, in_vain ? wait_ms : -1);
     return err;
+}
+
+kafka_err_t cluster_topic_refusal(struct cluster *c, const char *topic)
+{
+    pthread_mutex_lock(&c->lock);
+    const struct topic_meta *t = find_topic(c, topic);
+    kafka_err_t err = t && t->answered ? t->err : KAFKA_OK;
+    pthread_mutex_unlock(&c->lock);
+    return err == KERR_TOPIC_AUTHORIZATION_FAILED || err == KERR_INVALID_TOPIC_EXCEPTION ? err
+                                                                                         : KAFKA_OK;
 }
 
 bool cluster_leader(struct cluster *c, const char *topic, int32_t partition,

@@ -400,7 +400,7 @@ kafka_err_t kafka_consumer_commit(kafka_consumer_t *c, const kafka_offset_t *off
 {
     int64_t limit = timeout_ms < 0 ? c->api_timeout_ms : timeout_ms;
     int64_t deadline = client_deadline(limit);
-    char why[500];
+    char why[500], words[CLIENT_WORDS];
     struct commit *m;
     pthread_mutex_lock(&c->lock);
     kafka_err_t err = commit_begin(c, offsets, n, limit, false, &m);
@@ -410,8 +410,8 @@ kafka_err_t kafka_consumer_commit(kafka_consumer_t *c, const kafka_offset_t *off
     pthread_mutex_unlock(&c->lock);
     if (err != KAFKA_OK && m)
         client_fail(err, "group %s: commit: %s (%s) within %lld ms%s", c->group->id,
-                    kafka_err_text(err), kafka_err_name(err), (long long)limit,
-                    cluster_why(c->cluster, why, sizeof why));
+                    client_words(err, NULL, c->group->id, words), kafka_err_name(err),
+                    (long long)limit, cluster_why(c->cluster, why, sizeof why));
     return err;
 }
 

@@ -155,7 +155,7 @@ kafka_err_t kafka_consumer_committed(kafka_consumer_t *c, const kafka_topic_part
         return KAFKA_ERR_WAKEUP;
     int64_t limit = timeout_ms < 0 ? c->api_timeout_ms : timeout_ms;
     static const kafka_topic_partition_t none;
-    char why[500];
+    char why[500], words[CLIENT_WORDS];
     kafka_err_t err = committed_get(
         c->cluster, &c->group->coordinator, c->group->id, tps ? tps : &none, tps ? n : 0,
         c->stable_or_fail ? STABLE_OR_FAIL : STABLE_IF_KNOWN, true, limit, out);
@@ -163,7 +163,7 @@ kafka_err_t kafka_consumer_committed(kafka_consumer_t *c, const kafka_topic_part
         consumer_take_wakeup(c);
     if (err != KAFKA_OK)
         client_fail(err, "group %s: committed offsets: %s (%s) within %lld ms%s", c->group->id,
-                    kafka_err_text(err), kafka_err_name(err), (long long)limit,
-                    cluster_why(c->cluster, why, sizeof why));
+                    client_words(err, NULL, c->group->id, words), kafka_err_name(err),
+                    (long long)limit, cluster_why(c->cluster, why, sizeof why));
     return err;
 }

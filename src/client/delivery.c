@@ -17,17 +17,18 @@ static void tell_interceptors(const kafka_producer_t *p, const kafka_delivery_t 
             p->hooks->producer[i].on_acknowledgement(d, p->hooks->producer[i].arg);
 }
 
-static const char *words_of(const struct pbatch *b, int32_t i)
+static const char *words_of(const struct pbatch *b, int32_t i, char out[CLIENT_WORDS])
 {
     if (b->record_words)
         return b->record_words[i]
                    ? b->record_words[i]
                    : "The batch was refused because other records in it are not valid.";
-    return b->message ? b->message : kafka_err_text(b->err);
+    return b->message ? b->message : client_words(b->err, b->queue->topic->name, NULL, out);
 }
 
 static void call_back(const kafka_producer_t *p, const struct pbatch *b)
 {
+    char words[CLIENT_WORDS];
     kafka_delivery_t d = {.err = b->err,
                           .topic = b->queue->topic->name,
                           .partition = b->queue->partition,
@@ -36,7 +37,7 @@ static void call_back(const kafka_producer_t *p, const struct pbatch *b)
         const struct thunk *t = &b->thunks[i];
         if (!t->cb && p->hooks->producer_n == 0)
             continue;
-        d.error_message = words_of(b, i);
+        d.error_message = words_of(b, i, words);
         d.timestamp = b->append_time_ms >= 0 ? b->append_time_ms : t->timestamp;
         if (b->base_offset >= 0)
             d.offset = b->base_offset + i;

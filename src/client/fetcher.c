@@ -105,9 +105,11 @@ static bool wants(struct cpart *p, int64_t now, int64_t *wait_ms)
 /* The group may not be used: told once. */
 static void on_coordinator_error(kafka_consumer_t *c)
 {
+    char words[CLIENT_WORDS];
     c->error = c->group->coordinator.err;
     snprintf(c->error_text, sizeof c->error_text, "group %s: finding its coordinator: %s (%s)",
-             c->group->id, kafka_err_text(c->error), kafka_err_name(c->error));
+             c->group->id, client_words(c->error, NULL, c->group->id, words),
+             kafka_err_name(c->error));
     c->group->coordinator.err = KAFKA_OK;
     pthread_cond_broadcast(&c->news);
 }
@@ -201,9 +203,11 @@ void fetch_try_later(kafka_consumer_t *c, struct cpart *p)
 
 void fetch_tell_error(kafka_consumer_t *c, const struct cpart *p, kafka_err_t err)
 {
+    char words[CLIENT_WORDS];
     c->error = err;
     snprintf(c->error_text, sizeof c->error_text, "%s-%d at offset %lld: %s (%s)", p->topic,
-             p->partition, (long long)p->fetch_at, kafka_err_text(err), kafka_err_name(err));
+             p->partition, (long long)p->fetch_at, client_words(err, p->topic, NULL, words),
+             kafka_err_name(err));
     pthread_cond_broadcast(&c->news);
 }
 
@@ -327,12 +331,31 @@ void cpart_find_leader(kafka_consumer_t *c, struct cpart *p)
         p->state = CPART_VALIDATE;
 }
 
+/* Topics that may not be read have no partitions that could tell: the next poll does. */
+static void tell_if_refused(kafka_consumer_t *c, const char *topic)
+{
+    char words[CLIENT_WORDS];
+    kafka_err_t err = cluster_topic_refusal(c->cluster, topic);
+    if (err == KAFKA_OK)
+        return;
+    c->error = err;
+    snprintf(c->error_text, sizeof c->error_text, "topic %s: %s (%s)", topic,
+             client_words(err, topic, NULL, words), kafka_err_name(err));
+    pthread_cond_broadcast(&c->news);
+}
+
 static void on_metadata(void *arg)
 {
     kafka_consumer_t *c = arg;
     pthread_mutex_lock(&c->lock);
-    list_each (it, &c->parts)
-        cpart_find_leader(c, list_entry(it, struct cpart, link));
+    for (size_t i = 0; i < c->topics_n; i++)
+        tell_if_refused(c, c->topics[i]);
+    list_each (it, &c->parts) {
+        struct cpart *p = list_entry(it, struct cpart, link);
+        cpart_find_leader(c, p);
+        if (p->leader < 0)
+            tell_if_refused(c, p->topic);
+    }
     consumer_match_pattern(c);
     if (c->group)
         group_on_metadata(c->group);

@@ -200,9 +200,10 @@ void group_want_rejoin(struct group *g, const char *reason)
 
 void group_fail(struct group *g, kafka_err_t err, const char *what)
 {
+    char words[CLIENT_WORDS];
     g->fatal = err;
     snprintf(g->fatal_text, sizeof g->fatal_text, "group %s: %s: %s (%s)", g->id, what,
-             kafka_err_text(err), kafka_err_name(err));
+             client_words(err, NULL, g->id, words), kafka_err_name(err));
     pthread_cond_broadcast(&g->c->news);
 }
 

@@ -232,10 +232,11 @@ void txn_lost_count(struct txn *t)
 
 void txn_batch_failed(struct txn *t, struct pbatch *b, kafka_err_t err, bool unclear)
 {
-    char what[300], why[500];
+    char what[300], why[700], words[CLIENT_WORDS];
     snprintf(what, sizeof what, "topic %s, partition %d: a batch was not delivered",
              b->queue->topic->name, b->queue->partition);
-    snprintf(why, sizeof why, "%s: %s (%s)", what, kafka_err_text(err), kafka_err_name(err));
+    snprintf(why, sizeof why, "%s: %s (%s)", what,
+             client_words(err, b->queue->topic->name, t->id, words), kafka_err_name(err));
     if (b->has_sequence && unclear)
         txn_lost_count(t);
     else if (b->has_sequence)

@@ -106,7 +106,8 @@ struct txn {
 
     /* background thread */
     struct coordinator coordinator, group;
-    char *group_id; /* `group` is for this one; NULL: none yet */
+    char refused_topic[256]; /* the last that may not be written, for lines about it */
+    char *group_id;          /* `group` is for this one; NULL: none yet */
     enum txn_request asking;
     struct node *asked_node;
     int attempts;

@@ -253,9 +253,12 @@ static kafka_err_t partitions_error(struct txn *t, int version, const void *resp
     for (int32_t i = 0; i < r->results_by_topic_v3_and_below.n; i++) {
         const struct add_partitions_to_txn_response_topic_result *topic =
             &r->results_by_topic_v3_and_below.v[i];
-        for (int32_t k = 0; k < topic->results_by_partition.n; k++, answered++)
-            err = worse(TXN_ADD_PARTITIONS, err,
-                        topic->results_by_partition.v[k].partition_error_code);
+        for (int32_t k = 0; k < topic->results_by_partition.n; k++, answered++) {
+            kafka_err_t one = topic->results_by_partition.v[k].partition_error_code;
+            err = worse(TXN_ADD_PARTITIONS, err, one);
+            if (one == KERR_TOPIC_AUTHORIZATION_FAILED)
+                snprintf(t->refused_topic, sizeof t->refused_topic, "%.*s", STR_ARG(topic->name));
+        }
     }
     list_each (it, &t->asked)
         asked++;
@@ -403,10 +406,13 @@ static void bump(struct txn *t, enum txn_request r, kafka_err_t err, const char 
 
 static void on_error(struct txn *t, enum txn_request r, const char *name, kafka_err_t err)
 {
-    char why[300];
+    char why[500], words[CLIENT_WORDS];
     if (t->state == TXN_FATAL_ERROR)
         return;
-    snprintf(why, sizeof why, "%s: %s (%s)", name, kafka_err_text(err), kafka_err_name(err));
+    const char *topic = r == TXN_ADD_PARTITIONS ? t->refused_topic : NULL;
+    const char *id = err == KERR_GROUP_AUTHORIZATION_FAILED ? t->group_id : t->id;
+    snprintf(why, sizeof why, "%s: %s (%s)", name, client_words(err, topic, id, words),
+             kafka_err_name(err));
     switch (txn_judge(r, err)) {
     case VERDICT_RETRY:
     case VERDICT_FIND:

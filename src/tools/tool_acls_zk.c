@@ -91,7 +91,7 @@ static void create(struct acls *t, const kafka_acl_t *v, size_t n)
             acls_die(NULL, problem);
     }
     check(acl_store_paths(t->store));
-    check(acl_store_add(t->store, b, (int)n, errors, NULL));
+    check(acl_store_add(t->store, b, (int)n, errors, &t->mem, NULL));
     for (size_t i = 0; i < n; i++)
         check(errors[i]);
 }

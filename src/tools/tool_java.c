@@ -82,6 +82,7 @@ static const char *special(const char *code)
         {"TIMED_OUT", "Timeout"},
         {"ALL_BROKERS_DOWN", "Timeout"},
         {"TRANSPORT", "Disconnect"},
+        {"UNSUPPORTED", "UnsupportedVersion"},
         {"UNKNOWN_SERVER_ERROR", "UnknownServer"},
         {"INVALID_CONFIG", "InvalidConfiguration"},
         {"TOPIC_ALREADY_EXISTS", "TopicExists"},

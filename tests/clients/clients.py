@@ -1,8 +1,7 @@
 """clients.py - which clients are tried, in which version, and what they lack by themselves."""
 import prepare
 
-# Every client's program knows these; a client that lacks one, or whose program does not try it (transactions, but for
-# kafka-clients and librdkafka), says so in the table below.
+# Every client's program knows these; a client that lacks one says so in the table below.
 SINGLE_CHECKS = (
     "roundtrip", "codec-none", "codec-gzip", "codec-snappy", "codec-lz4", "codec-zstd", "acks", "idempotence",
     "keyed-partitions", "large-records", "too-large-record", "offsets-by-time", "log-append-time", "many-batches",
@@ -16,11 +15,10 @@ _KIP_848 = (
 GROUP_CHECKS = (
     "group-share", "group-leave", "group-crash", "group-resume", "group-static", "group-pattern", "group-growth",
     "group-cooperative", "group-restart", *_KIP_848)
-_TRANSACTIONS = ("transactions", "transactions-copy", "transactions-admin")
 MIXED_CHECKS = ("mixed-group", "mixed-takeover")
 
 # API keys that a check cannot do without: it is left out while the broker does not say that it serves them.
-NEEDS = {**{name: (68, 69) for name in _KIP_848}, "admin-reassignments": (46,), "admin-acls": (29,)}
+NEEDS = {**{name: (68, 69) for name in _KIP_848}, "admin-reassignments": (46,)}
 
 
 class Client:
@@ -59,20 +57,21 @@ _CLIENTS = (
            ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-producers", "admin-quotas",
             "transactions-admin"]),
     Client("kafka-python", "kafka-python", lambda: prepare.python("kafka-python[snappy,lz4,zstd]", "3.0.12", "kafkapython.py"),
-           ["admin-acls", "admin-quotas", *_KIP_848, *_TRANSACTIONS]),
+           ["admin-quotas", *_KIP_848, "transactions-admin"]),
     Client("aiokafka", "aiokafka", lambda: prepare.python("aiokafka[snappy,lz4,zstd]", "0.14.0", "aio.py"),
            ["admin-log-dirs", "admin-features", "admin-reassignments", "admin-acls", "admin-producers",
-            "admin-list-offsets", "admin-quotas", "group-cooperative", *_KIP_848, *_TRANSACTIONS]),
+            "admin-list-offsets", "admin-quotas", "group-cooperative", *_KIP_848, "transactions-admin"]),
     Client("franz-go", "franz-go", lambda: prepare.go("github.com/twmb/franz-go", "franz"), ["admin-features", "transactions-admin"], heartbeat=1),
     Client("sarama", "sarama", lambda: prepare.go("github.com/IBM/sarama", "sarama"),
            ["admin-features", "admin-producers", "group-pattern", *_KIP_848, "transactions-admin"]),
     Client("kafkajs", "kafkajs", lambda: prepare.node("kafkajs", "2.2.4", "kafkajs.mjs", 18, "kafkajs-snappy@1.1.0",
                                                       "lz4js@0.2.0", "@bokuweb/zstd-wasm@0.0.27"),
            ["admin-log-dirs", "admin-features", "admin-producers", "admin-list-offsets", "admin-quotas", "group-static",
-            "group-pattern", "group-cooperative", *_KIP_848, *_TRANSACTIONS]),
+            "group-pattern", "group-cooperative", *_KIP_848, "transactions-admin"]),
+    # It writes transactions, but its reader shows records of aborted ones.
     Client("platformatic-kafka", "@platformatic/kafka",
            lambda: prepare.node("@platformatic/kafka", "1.35.0", "platformatic.mjs", 20),
            ["log-append-time", "admin-features", "admin-reassignments", "admin-producers", "group-pattern", "group-growth",
-            "group-cooperative", *_KIP_848[4:], *_TRANSACTIONS]),
+            "group-cooperative", *_KIP_848[4:], "transactions", "transactions-copy", "transactions-admin"]),
 )
 NAMES = {c.name: c for c in _CLIENTS + (Mixed(),)}

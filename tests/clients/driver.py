@@ -55,6 +55,9 @@ def served(client, broker, names, results):
 def run_checks(client, command, names, results):
     """The checks without groups: the program says what it found."""
     overrides = dict(group_checks.OVERRIDES, **{"message.max.bytes": "4194304", "group.initial.rebalance.delay.ms": "0"})
+    if "admin-acls" in names:  # all may do all, but where there is an ACL
+        overrides.update({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+                          "allow.everyone.if.no.acl.found": "true"})
     with tempfile.TemporaryDirectory(prefix="kafkad-clients-") as folder, harness.Broker(overrides=overrides) as broker:
         text = os.path.join(folder, "text")
         with open(text, "wb") as f:

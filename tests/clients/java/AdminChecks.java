@@ -39,14 +39,22 @@ import org.apache.kafka.common.errors.InvalidReplicationFactorException;
 import org.apache.kafka.common.errors.InvalidRequestException;
 import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.errors.OffsetOutOfRangeException;
-import org.apache.kafka.common.errors.SecurityDisabledException;
+import org.apache.kafka.common.errors.TopicAuthorizationException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AccessControlEntryFilter;
+import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 
 /** The Admin client. */
 final class AdminChecks {
@@ -253,8 +261,26 @@ final class AdminChecks {
         Main.require(admin().listPartitionReassignments().reassignments().get().isEmpty(), "reassignments");
     }
 
+    /** A topic that everybody may use but for writing; then it may be written again. */
     private static void acls() throws Exception {
-        fails(admin().describeAcls(AclBindingFilter.ANY).values(), SecurityDisabledException.class);
+        String topic = Main.topic("admin-acls");
+        create(topic, 1);
+        ResourcePattern pattern = new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL);
+        Set<AclBinding> acls = Set.of(
+            new AclBinding(pattern, new AccessControlEntry("User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.ALLOW)),
+            new AclBinding(pattern, new AccessControlEntry("User:ANONYMOUS", "*", AclOperation.WRITE, AclPermissionType.DENY)));
+        AclBindingFilter all = new AclBindingFilter(pattern.toFilter(), AccessControlEntryFilter.ANY);
+        admin().createAcls(acls).all().get();
+        Main.same(Set.copyOf(admin().describeAcls(all).values().get()), acls, "ACLs");
+        try {
+            fill(topic, 1);
+            throw new AssertionError("written in spite of the ACL");
+        } catch (ExecutionException e) {
+            Main.require(e.getCause() instanceof TopicAuthorizationException, "error " + e.getCause());
+        }
+        Main.same(Set.copyOf(admin().deleteAcls(List.of(all)).all().get()), acls, "deleted");
+        Main.same(admin().describeAcls(all).values().get().size(), 0, "left");
+        fill(topic, 1);
     }
 
     private static void features() throws Exception {

@@ -2,8 +2,11 @@
 // over an adapter that each client fills in:
 //
 //   create(topic, partitions, configs)          send(topic, records, {codec, acks, idempotent}) -> [{partition, offset}]
-//   read(topic, partition, n, {start, fetch})   bounds(topic, partition) -> [first, end]
+//   read(topic, partition, n, {start, fetch, committed})   bounds(topic, partition) -> [first, end]
 //   byTime(topic, partition, ms) -> offset or null          tooLarge(error)
+//
+// and, with transactions, transactional(id) -> {begin(), send(topic, partition, values), end(commit), close()}, a producer that
+// has taken the id.
 //
 // Records: {key, value, headers: [[name, Buffer]], timestamp, partition}; Buffers or null; offsets are numbers.
 import assert from 'node:assert/strict';
@@ -165,6 +168,45 @@ function recordChecks(a, topic, lines) {
   return checks;
 }
 
+// What is committed is seen, what is aborted or open is not; the second producer of an id is the one.
+function transactionChecks(a, topic) {
+  const want = async (t, partition, values, what, options = {}) =>
+    same((await a.read(t, partition, values.length, options)).map(r => text(r.value)), values, what);
+  return {
+    async transactions() {
+      const t = topic('transactions'), committed = [], all = [];
+      await a.create(t, 2);
+      const p = await a.transactional(t);
+      for (let i = 0; i < 12; i++) {
+        const part = ['a' + i, 'b' + i, 'c' + i], commit = i % 4 !== 3;
+        await p.begin();
+        for (const partition of [0, 1]) await p.send(t, partition, part);
+        await p.end(commit);
+        if (commit) committed.push(...part);
+        all.push(...part);
+      }
+      await p.begin();
+      await p.send(t, 0, ['open']);
+      await want(t, 0, committed, 'while one is open', { committed: true });
+      const second = await a.transactional(t);
+      await second.begin();
+      await fails(async () => {
+        await p.send(t, 1, ['late']);
+        await p.end(true);
+      }, 'PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH');
+      // The last record tells that there is none in front of it that should not be.
+      for (const partition of [0, 1]) await second.send(t, partition, ['end']);
+      await second.end(true);
+      for (const partition of [0, 1]) {
+        await want(t, partition, [...committed, 'end'], 'committed', { committed: true });
+        await want(t, partition, [...all, ...(partition === 0 ? ['open'] : []), 'end'], 'all');
+      }
+      await p.close();
+      await second.close();
+    },
+  };
+}
+
 export const say = line => fs.writeSync(1, line + '\n');
 
 export function commands(handle) {
@@ -196,7 +238,7 @@ export async function main(open, member) {
   const lines = fs.readFileSync(file).toString('latin1').replace(/\n$/, '').split('\n').map(l => Buffer.from(l, 'latin1'));
   const topic = stem => `${prefix}-${stem}`;
   const adapter = await open(broker);
-  const checks = { ...recordChecks(adapter, topic, lines), ...adapter.checks(topic) };
+  const checks = { ...recordChecks(adapter, topic, lines), ...transactionChecks(adapter, topic), ...adapter.checks(topic) };
   let status = 0;
   for (const name of names) {
     try {

@@ -53,8 +53,9 @@ async function open(broker) {
         await producer.disconnect();
       }
     },
-    async read(topic, partition, n, { start = 0, fetch = 1048576 } = {}) {
-      const consumer = kafka.consumer({ groupId: `${topic}-reader-${groups++}`, maxBytesPerPartition: fetch, maxWaitTimeInMs: 100 });
+    async read(topic, partition, n, { start = 0, fetch = 1048576, committed = false } = {}) {
+      const consumer = kafka.consumer({ groupId: `${topic}-reader-${groups++}`, maxBytesPerPartition: fetch, maxWaitTimeInMs: 100,
+        readUncommitted: !committed });
       await consumer.connect();
       await consumer.subscribe({ topics: [topic], fromBeginning: true });
       const got = [];
@@ -80,10 +81,67 @@ async function open(broker) {
       const [, end] = await this.bounds(topic, partition);
       return Number(found.offset) === end ? null : Number(found.offset); // it says the end if nothing is as late
     },
+    async transactional(transactionalId) {
+      const producer = kafka.producer({ transactionalId, idempotent: true, maxInFlightRequests: 1,
+        createPartitioner: Partitioners.DefaultPartitioner });
+      let t;
+      await producer.connect(); // takes the id
+      return {
+        producer,
+        begin: async () => { t = await producer.transaction(); },
+        send: (topic, partition, values) => t.send({ topic, acks: -1, messages: values.map(value => ({ value, partition })) }),
+        sendOffsets: offsets => t.sendOffsets(offsets),
+        end: commit => (commit ? t.commit() : t.abort()),
+        close: () => producer.disconnect(),
+      };
+    },
     checks(topic) {
-      return adminChecks(this, kafka, admin, broker, topic);
+      return { ...adminChecks(this, kafka, admin, broker, topic), 'transactions-copy': () => copy(this, kafka, topic) };
     },
   };
+}
+
+// Reads one topic in a group, writes another, and its offsets: each record once, whatever is aborted.
+async function copy(a, kafka, topic) {
+  const from = topic('transactions-from'), to = topic('transactions-to'), want = [...Array(300).keys()].map(i => 'v' + i);
+  await a.create(from, 3);
+  await a.create(to, 3);
+  for (const partition of [0, 1, 2])
+    await a.send(from, want.filter((_, i) => i % 3 === partition).map(value => ({ value, partition })), {});
+  const p = await a.transactional(to), c = kafka.consumer({ groupId: to, maxWaitTimeInMs: 100, maxBytesPerPartition: 500 });
+  let done = 0, round = 0, failed;
+  await c.connect();
+  await c.subscribe({ topics: [from], fromBeginning: true });
+  await c.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async ({ batch, resolveOffset }) => {
+    try {
+      const { partition, messages } = batch;
+      await p.begin();
+      await p.send(to, partition, messages.map(m => m.value));
+      const offset = String(Number(batch.lastOffset()) + 1);
+      await p.sendOffsets({ consumerGroupId: to, topics: [{ topic: from, partitions: [{ partition, offset }] }] });
+      const commit = ++round % 3 !== 0;
+      await p.end(commit);
+      if (commit) {
+        done += messages.length;
+        resolveOffset(batch.lastOffset());
+      } else {
+        c.seek({ topic: from, partition, offset: messages[0].offset });
+      }
+    } catch (e) {
+      failed ??= e;
+      throw e;
+    }
+  } });
+  try {
+    await until('all are copied', () => { if (failed) throw failed; return done >= want.length; });
+  } finally {
+    await c.disconnect();
+    await p.close();
+  }
+  const got = [];
+  for (const partition of [0, 1, 2])
+    got.push(...(await a.read(to, partition, want.length / 3, { committed: true })).map(r => text(r.value)));
+  same(got.sort(), want.sort(), 'copied');
 }
 
 function adminChecks(a, kafka, admin, broker, topic) {
@@ -150,8 +208,18 @@ function adminChecks(a, kafka, admin, broker, topic) {
       same((await admin.listPartitionReassignments({})).topics, [], 'reassignments');
     },
     async 'admin-acls'() {
-      await fails(() => admin.describeAcls({ resourceType: 1, resourcePatternType: 1, operation: 1, permissionType: 1 }),
-        'SECURITY_DISABLED');
+      // a topic that everybody may use but for writing; then it may be written again
+      const t = topic('admin-acls'), one = { resourceType: 2, resourceName: t, resourcePatternType: 3, principal: 'User:ANONYMOUS', host: '*' };
+      const filter = { resourceType: 2, resourceName: t, resourcePatternType: 1, operation: 1, permissionType: 1 };
+      const count = async () => (await admin.describeAcls(filter)).resources.flatMap(r => r.acls).length;
+      await a.create(t);
+      await admin.createAcls({ acl: [{ ...one, operation: 2, permissionType: 3 }, { ...one, operation: 4, permissionType: 2 }] });
+      same(await count(), 2, 'ACLs');
+      await fails(() => fill(t, 1), 'TOPIC_AUTHORIZATION_FAILED');
+      const { filterResponses } = await admin.deleteAcls({ filters: [filter] });
+      same(filterResponses.map(r => r.matchingAcls.length), [2], 'deleted');
+      same(await count(), 0, 'left');
+      await fill(t, 1);
     },
     async 'admin-groups'() {
       const t = topic('admin-groups'), groupId = topic('group');

@@ -152,8 +152,17 @@ function adminChecks(a, admin, broker, topic, offsetAt) {
       same([m.controllerId, m.id.length, [...m.brokers.values()].map(b => `${b.host}:${b.port}`)], [0, 22, [broker]], 'cluster');
     },
     async 'admin-acls'() {
-      await fails(() => admin.describeAcls({ filter: { resourceType: 1, resourceName: null, resourcePatternType: 1, principal: null,
-        host: null, operation: 1, permissionType: 1 } }), 'SECURITY_DISABLED');
+      // a topic that everybody may use but for writing; then it may be written again
+      const t = topic('admin-acls'), one = { resourceType: 2, resourceName: t, resourcePatternType: 3, principal: 'User:ANONYMOUS', host: '*' };
+      const filter = { resourceType: 2, resourceName: t, resourcePatternType: 1, principal: null, host: null, operation: 1, permissionType: 1 };
+      const count = async () => (await admin.describeAcls({ filter })).flatMap(r => r.acls).length;
+      await a.create(t);
+      await admin.createAcls({ creations: [{ ...one, operation: 2, permissionType: 3 }, { ...one, operation: 4, permissionType: 2 }] });
+      same(await count(), 2, 'ACLs');
+      await fails(() => fill(t, 1), 'TOPIC_AUTHORIZATION_FAILED');
+      same((await admin.deleteAcls({ filters: [filter] })).length, 2, 'deleted');
+      same(await count(), 0, 'left');
+      await fill(t, 1);
     },
     async 'admin-list-offsets'() {
       const t = topic('admin-list-offsets');

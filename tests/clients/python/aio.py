@@ -57,7 +57,7 @@ class Adapter(common.Adapter):
                 await p.stop()
         return asyncio.run(run())
 
-    def read(self, topic, partition, n, start=0, fetch=1048576):
+    def read(self, topic, partition, n, start=0, fetch=1048576, committed=False):
         tp, got = TopicPartition(topic, partition), []
 
         async def call(c):
@@ -67,7 +67,8 @@ class Adapter(common.Adapter):
                 found = await asyncio.wait_for(c.getmany(timeout_ms=200), 30)
                 for r in [r for rs in found.values() for r in rs]:
                     got.append(Got(r.offset, r.key, r.value, r.headers, r.timestamp, r.timestamp_type == 1))
-        self.with_consumer(call, max_partition_fetch_bytes=fetch)
+        self.with_consumer(call, max_partition_fetch_bytes=fetch,
+                           isolation_level="read_committed" if committed else "read_uncommitted")
         return got[:n] if start else got
 
     def bounds(self, topic, partition):
@@ -87,6 +88,67 @@ class Adapter(common.Adapter):
 
     def too_large(self, error):
         return isinstance(error, errors.MessageSizeTooLargeError)
+
+    # Producers and readers of transactions live longer than one call: in a loop of their own.
+    loop = asyncio.new_event_loop()
+
+    def transactional(self, id):
+        async def start():
+            p = aiokafka.AIOKafkaProducer(bootstrap_servers=self.broker, transactional_id=id, retry_backoff_ms=20)
+            await p.start()
+            return p
+        return Transactional(self.loop.run_until_complete, self.loop.run_until_complete(start()))
+
+    def fenced(self, error):
+        return isinstance(error, (errors.ProducerFenced, errors.InvalidProducerEpoch))
+
+    def group_reader(self, group, topic):
+        async def start():
+            c = aiokafka.AIOKafkaConsumer(topic, bootstrap_servers=self.broker, group_id=group, enable_auto_commit=False,
+                                          auto_offset_reset="earliest", isolation_level="read_committed")
+            await c.start()
+            return c
+        return GroupReader(self.loop.run_until_complete, self.loop.run_until_complete(start()), group, topic)
+
+
+class Transactional:
+    def __init__(self, run, producer):
+        self.run, self.p = run, producer
+
+    def begin(self):
+        self.run(self.p.begin_transaction())
+
+    def send(self, topic, partition, values):
+        async def call():
+            await asyncio.gather(*[await self.p.send(topic, value=v, partition=partition) for v in values])
+        self.run(call())
+
+    def send_offsets(self, reader, after):
+        self.run(self.p.send_offsets_to_transaction({TopicPartition(reader.topic, p): o for p, o in after.items()}, reader.group))
+
+    def end(self, commit):
+        self.run(self.p.commit_transaction() if commit else self.p.abort_transaction())
+
+    def close(self):
+        self.run(self.p.stop())
+
+
+class GroupReader:
+    def __init__(self, run, consumer, group, topic):
+        self.run, self.c, self.group, self.topic = run, consumer, group, topic
+
+    def poll(self):
+        found = self.run(self.c.getmany(timeout_ms=500, max_records=50))
+        return [(r.partition, r.offset, r.value) for rs in found.values() for r in rs]
+
+    def rewind(self):
+        async def call():
+            for tp in self.c.assignment():
+                self.c.seek(tp, await self.c.committed(tp) or 0)
+        self.run(call())
+
+    def close(self):
+        self.run(self.c.stop())
 
 
 class AdminChecks:

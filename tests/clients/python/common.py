@@ -59,7 +59,8 @@ class Adapter:
         raise NotImplementedError
 
     def read(self, topic, partition, n, start=0, **settings):
-        """n records from offset start on, as Got. settings: fetch (bytes of a partition)."""
+        """n records from offset start on, as Got. settings: fetch (bytes of a partition), committed (as read_committed has
+        them)."""
         raise NotImplementedError
 
     def bounds(self, topic, partition):
@@ -72,6 +73,22 @@ class Adapter:
 
     def too_large(self, error):
         """Is the error the one of a record that is too large for the broker?"""
+        raise NotImplementedError
+
+    # With transactions only:
+
+    def transactional(self, id):
+        """A producer that has taken the id: begin(), send(topic, partition, values), which returns when they are written,
+        send_offsets(reader, {partition: next}), end(commit), close()."""
+        raise NotImplementedError
+
+    def fenced(self, error):
+        """Is the error the one of a producer whose id was taken?"""
+        raise NotImplementedError
+
+    def group_reader(self, group, topic):
+        """A member of a group that reads the topic from the beginning: poll() -> [(partition, offset, value)], rewind() to
+        what is committed, close()."""
         raise NotImplementedError
 
 
@@ -197,6 +214,79 @@ class RecordChecks:
         return found
 
 
+class TransactionChecks:
+    def __init__(self, adapter):
+        self.a = adapter
+
+    def want(self, topic, partition, values, what, **settings):
+        same([r.value for r in self.a.read(topic, partition, len(values), **settings)], values, what)
+
+    def transactions(self):
+        """What is committed is seen, what is aborted or open is not; the second producer of an id is the one."""
+        topic = self.a.topic("transactions")
+        self.a.create(topic, 2)
+        p, committed, every = self.a.transactional(topic), [], []
+        for i in range(12):
+            part = [b"%d-%d" % (i, k) for k in range(3)]
+            p.begin()
+            for partition in (0, 1):
+                p.send(topic, partition, part)
+            p.end(i % 4 != 3)
+            committed += part if i % 4 != 3 else []
+            every += part
+        p.begin()
+        p.send(topic, 0, [b"open"])
+        self.want(topic, 0, committed, "while one is open", committed=True)
+        second = self.a.transactional(topic)  # aborts that
+        try:
+            p.send(topic, 1, [b"late"])
+            p.end(True)
+        except Exception as e:
+            require(self.a.fenced(e), "the fenced producer: %r" % e)
+        else:
+            raise AssertionError("the fenced producer has committed")
+        # The last record tells that there is none in front of it that should not be.
+        second.begin()
+        for partition in (0, 1):
+            second.send(topic, partition, [b"end"])
+        second.end(True)
+        for partition in (0, 1):
+            self.want(topic, partition, committed + [b"end"], "committed", committed=True)
+            self.want(topic, partition, every + [b"open"] * (partition == 0) + [b"end"], "all")
+        p.close()
+        second.close()
+
+    def transactions_copy(self):
+        """Reads one topic in a group, writes another, and its offsets: each record once, whatever is aborted."""
+        source, to = self.a.topic("transactions-from"), self.a.topic("transactions-to")
+        self.a.create(source, 3)
+        self.a.create(to, 3)
+        want = [b"v%d" % i for i in range(300)]
+        for partition in range(3):
+            self.a.send(source, [(None, v, [], None, partition) for v in want[partition::3]])
+        p, c, n, turn = self.a.transactional(to), self.a.group_reader(to, source), 0, 0
+        end = time.monotonic() + 60
+        while n < len(want):
+            require(time.monotonic() < end, "copied %d records in 60 s" % n)
+            records = c.poll()
+            if not records:
+                continue
+            p.begin()
+            for partition in sorted({r[0] for r in records}):
+                p.send(to, partition, [r[2] for r in records if r[0] == partition])
+            p.send_offsets(c, {partition: offset + 1 for partition, offset, _ in records})
+            turn += 1
+            p.end(turn % 3 != 0)
+            if turn % 3:
+                n += len(records)
+            else:
+                c.rewind()
+        c.close()
+        p.close()
+        got = [r.value for partition in range(3) for r in self.a.read(to, partition, len(want) // 3, committed=True)]
+        same(sorted(got), sorted(want), "copied")
+
+
 def say(text):
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -249,7 +339,7 @@ def run_checks(table, names):
     return 1 if failed else 0
 
 
-def main(adapter_type, admin_checks_type, member, transaction_checks_type=None):
+def main(adapter_type, admin_checks_type, member):
     mode, broker, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
     status = 0
     if mode == "member":
@@ -263,10 +353,9 @@ def main(adapter_type, admin_checks_type, member, transaction_checks_type=None):
         for name in dir(admin):
             if name.startswith("admin_"):
                 table[name.replace("_", "-")] = getattr(admin, name)
-        if transaction_checks_type:
-            transactions = transaction_checks_type(adapter)
-            table["transactions"] = transactions.transactions
-            table["transactions-copy"] = transactions.transactions_copy
+        transactions = TransactionChecks(adapter)
+        table["transactions"] = transactions.transactions
+        table["transactions-copy"] = transactions.transactions_copy
         status = run_checks(table, rest[2:])
     sys.stdout.flush()
     sys.stderr.flush()

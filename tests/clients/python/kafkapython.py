@@ -1,7 +1,8 @@
 """kafkapython.py - kafka-python as driver.py wants it."""
 import kafka
 from kafka import TopicPartition, errors
-from kafka.admin import AlterConfigOp, ConfigResource, OffsetSpec, OffsetTimestamp
+from kafka.admin import (ACL, ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, AlterConfigOp, ConfigResource,
+                         OffsetSpec, OffsetTimestamp, ResourcePattern, ResourcePatternFilter, ResourceType)
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
@@ -37,8 +38,9 @@ class Adapter(common.Adapter):
         return kafka.KafkaConsumer(bootstrap_servers=self.broker, enable_auto_commit=False, auto_offset_reset="earliest",
                                    **settings)
 
-    def read(self, topic, partition, n, start=0, fetch=1048576):
-        c = self.consumer(max_partition_fetch_bytes=fetch, max_poll_records=10000)
+    def read(self, topic, partition, n, start=0, fetch=1048576, committed=False):
+        c = self.consumer(max_partition_fetch_bytes=fetch, max_poll_records=10000,
+                          isolation_level="read_committed" if committed else "read_uncommitted")
         tp = TopicPartition(topic, partition)
         c.assign([tp])
         c.seek(tp, start)
@@ -70,6 +72,59 @@ class Adapter(common.Adapter):
 
     def too_large(self, error):
         return isinstance(error, errors.MessageSizeTooLargeError)
+
+    def transactional(self, id):
+        return Transactional(self.broker, id)
+
+    def fenced(self, error):
+        return isinstance(error, (errors.ProducerFencedError, errors.InvalidProducerEpochError))
+
+    def group_reader(self, group, topic):
+        return GroupReader(self.consumer(group_id=group, max_poll_records=50), topic)
+
+
+class Transactional:
+    def __init__(self, broker, id):
+        self.p = kafka.KafkaProducer(bootstrap_servers=broker, transactional_id=id, max_block_ms=30000, retry_backoff_ms=20)
+        self.p.init_transactions()
+
+    def begin(self):
+        self.p.begin_transaction()
+
+    def send(self, topic, partition, values):
+        futures = [self.p.send(topic, value=v, partition=partition) for v in values]
+        self.p.flush(30)
+        for f in futures:
+            f.get(30)
+
+    def send_offsets(self, reader, after):
+        self.p.send_offsets_to_transaction(
+            {TopicPartition(reader.topic, p): OffsetAndMetadata(o, "", -1) for p, o in after.items()}, reader.c.group_metadata())
+
+    def end(self, commit):
+        if commit:
+            self.p.commit_transaction()
+        else:
+            self.p.abort_transaction()
+
+    def close(self):
+        self.p.close()
+
+
+class GroupReader:
+    def __init__(self, consumer, topic):
+        self.c, self.topic = consumer, topic
+        self.c.subscribe([topic])
+
+    def poll(self):
+        return [(r.partition, r.offset, r.value) for rs in self.c.poll(1000).values() for r in rs]
+
+    def rewind(self):
+        for tp in self.c.assignment():
+            self.c.seek(tp, self.c.committed(tp) or 0)
+
+    def close(self):
+        self.c.close()
 
 
 class AdminChecks:
@@ -163,6 +218,27 @@ class AdminChecks:
 
     def admin_reassignments(self):
         same(self.admin.list_partition_reassignments(), {}, "reassignments")
+
+    def admin_acls(self):
+        """A topic that everybody may use but for writing; then it may be written again."""
+        topic, literal = self.a.topic("admin-acls"), ACLResourcePatternType.LITERAL
+        self.a.create(topic)
+        acls = [ACL("User:ANONYMOUS", "*", operation, permission, ResourcePattern(ResourceType.TOPIC, topic, literal))
+                for operation, permission in ((ACLOperation.ALL, ACLPermissionType.ALLOW),
+                                              (ACLOperation.WRITE, ACLPermissionType.DENY))]
+        same(self.admin.create_acls(acls)["failed"], [], "creations that failed")
+        some = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY,
+                         ResourcePatternFilter(ResourceType.TOPIC, topic, ACLResourcePatternType.ANY))
+        same(set(self.described(some)), set(acls), "ACLs")
+        fails(lambda: self.a.send(topic, [(None, b"v", [], None, 0)]), errors.TopicAuthorizationFailedError)
+        ((_, gone, error),) = self.admin.delete_acls([some])
+        same((set(gone), error), (set(acls), errors.NoError), "deleted")
+        same(self.described(some), [], "left")
+        self.a.send(topic, [(None, b"v", [], None, 0)])
+
+    def described(self, some):
+        found = self.admin.describe_acls(some)
+        return found[0] if isinstance(found, tuple) else found
 
     def admin_producers(self):
         topic = self.a.topic("admin-producers")

@@ -51,7 +51,7 @@ func transactions(a Transactional) error {
 	}
 	defer p.Close()
 	var committed, all []string
-	for i := 0; i < 20; i++ {
+	for i := 0; i < 12; i++ {
 		part := []string{fmt.Sprint("a", i), fmt.Sprint("b", i), fmt.Sprint("c", i)}
 		commit := i%4 != 3
 		if err := First(p.Begin(), p.Send(topic, 0, part...), p.Send(topic, 1, part...), p.End(commit)); err != nil {
@@ -100,7 +100,7 @@ func transactions(a Transactional) error {
 
 // transactionsCopy: each record once, whatever is aborted.
 func transactionsCopy(a Transactional) error {
-	const n = 300
+	const n = 180
 	from, to := Topic("transactions-from"), Topic("transactions-to")
 	if err := First(a.Create(from, 3, nil), a.Create(to, 3, nil)); err != nil {
 		return err

@@ -16,6 +16,7 @@ func (adapter) Open(id string) (common.Txn, error) {
 	c.Producer.Transaction.ID = id
 	c.Producer.Transaction.Retry.Backoff = 10 * time.Millisecond // a marker is still on its way
 	c.Producer.Idempotent = true
+	c.Producer.Retry.Max = 3 // it tries that it is fenced, too
 	c.Producer.RequiredAcks = sarama.WaitForAll
 	c.Producer.Partitioner = sarama.NewManualPartitioner
 	c.Net.MaxOpenRequests = 1
