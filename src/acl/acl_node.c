@@ -112,13 +112,14 @@ int acl_node_decode(struct bytes data, struct arena *a, struct acl_node *out)
     return err;
 }
 
+/* In the order in which Apache's brokers write the keys: so the bytes are the same. */
 static json_t *json_of_entry(const struct acl_entry *e)
 {
     json_t *o = json_object();
     if (o && json_put(o, "principal", json_of_str(e->principal)) == 0 &&
         json_put(o, "permissionType", json_string(acl_permission_name(e->permission))) == 0 &&
-        json_put(o, "operation", json_string(acl_operation_name(e->operation))) == 0 &&
-        json_put(o, "host", json_of_str(e->host)) == 0)
+        json_put(o, "host", json_of_str(e->host)) == 0 &&
+        json_put(o, "operation", json_string(acl_operation_name(e->operation))) == 0)
         return o;
     json_decref(o);
     return NULL;
@@ -134,8 +135,8 @@ struct bytes acl_node_encode(const struct acl_node *node, struct arena *a)
         ok = json_array_append_new(array,
                                    json_loadb(node->strange[i].p, (size_t)node->strange[i].len,
                                               JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)) == 0;
-    ok = ok && json_put(o, "version", json_integer(VERSION)) == 0 &&
-         json_put(o, "acls", json_incref(array)) == 0;
+    ok = ok && json_put(o, "acls", json_incref(array)) == 0 &&
+         json_put(o, "version", json_integer(VERSION)) == 0;
     json_decref(array);
     if (ok)
         return json_emit(o, a);

@@ -45,9 +45,10 @@ static int children(struct world *w, const char *path)
     return stat_of(w->s, path, &st) == 0 ? st.children_n : -1;
 }
 
-#define ACL(who, perm, op)                                                           \
-    "{\"principal\":\"" who "\",\"permissionType\":\"" perm "\",\"operation\":\"" op \
-    "\",\"host\":\"*\"}"
+#define ACL(who, perm, op)                                  \
+    "{\"principal\":\"" who "\",\"permissionType\":\"" perm \
+    "\",\"host\":\"*\",\"operation\":\"" op "\"}"
+#define NODE(acls) "{\"acls\":[" acls "],\"version\":1}"
 
 static void nodes_are_as_kafkas(void **state)
 {
@@ -55,11 +56,11 @@ static void nodes_are_as_kafkas(void **state)
     assert_int_equal(add(w, binding("topic:t", ACL_ALLOW, "User:a", "read")), 0);
     assert_int_equal(add(w, binding("topic:t", ACL_DENY, "User:b", "describe-configs")), 0);
     assert_int_equal(add(w, binding("+transactional-id:t:", ACL_ALLOW, "User:a", "all")), 0);
-    assert_true(holds(w->s, "/kafka-acl/Topic/t",
-                      "{\"version\":1,\"acls\":[" ACL("User:a", "Allow", "Read") "," ACL(
-                          "User:b", "Deny", "DescribeConfigs") "]}"));
+    assert_true(
+        holds(w->s, "/kafka-acl/Topic/t",
+              NODE(ACL("User:a", "Allow", "Read") "," ACL("User:b", "Deny", "DescribeConfigs"))));
     assert_true(holds(w->s, "/kafka-acl-extended/prefixed/TransactionalId/t:",
-                      "{\"version\":1,\"acls\":[" ACL("User:a", "Allow", "All") "]}"));
+                      NODE(ACL("User:a", "Allow", "All"))));
     assert_true(holds(w->s, "/kafka-acl-changes/acl_changes_0000000000", "TOPIC:t"));
     assert_true(holds(w->s, "/kafka-acl-changes/acl_changes_0000000001", "TOPIC:t"));
     assert_true(holds(w->s, "/kafka-acl-extended-changes/acl_changes_0000000000",
@@ -93,8 +94,7 @@ static void what_is_there_is_not_written_again(void **state)
     assert_int_equal(stat_of(w->s, "/kafka-acl/Topic/t", &st), 0);
     assert_int_equal(st.version, 0);
     assert_int_equal(children(w, PATH_ACL_CHANGES), 1);
-    assert_true(holds(w->s, "/kafka-acl/Topic/t",
-                      "{\"version\":1,\"acls\":[" ACL("User:a", "Allow", "Read") "]}"));
+    assert_true(holds(w->s, "/kafka-acl/Topic/t", NODE(ACL("User:a", "Allow", "Read"))));
 }
 
 static void folders_that_are_missing_are_made(void **state)
@@ -103,8 +103,7 @@ static void folders_that_are_missing_are_made(void **state)
     assert_int_equal(store_delete_tree(w->s, PATH_ACL), 0);
     assert_int_equal(store_delete_tree(w->s, PATH_ACL_CHANGES), 0);
     assert_int_equal(add(w, binding("group:g", ACL_ALLOW, "User:a", "read")), 0);
-    assert_true(holds(w->s, "/kafka-acl/Group/g",
-                      "{\"version\":1,\"acls\":[" ACL("User:a", "Allow", "Read") "]}"));
+    assert_true(holds(w->s, "/kafka-acl/Group/g", NODE(ACL("User:a", "Allow", "Read"))));
     assert_int_equal(children(w, PATH_ACL_CHANGES), 1);
 }
 
@@ -223,8 +222,8 @@ static void entries_that_are_not_known_stay(void **state)
     assert_int_equal(one.node.n, 1); /* each once */
     assert_int_equal(one.node.strange_n, 2);
     assert_int_equal(add(w, binding("topic:t", ACL_ALLOW, "User:b", "write")), 0);
-    snprintf(after, sizeof(after), "{\"version\":1,\"acls\":[%s,%s,%s,17]}",
-             ACL("User:a", "Allow", "Read"), ACL("User:b", "Allow", "Write"), strange);
+    snprintf(after, sizeof(after), NODE("%s,%s,%s,17"), ACL("User:a", "Allow", "Read"),
+             ACL("User:b", "Allow", "Write"), strange);
     assert_true(holds(w->s, "/kafka-acl/Topic/t", after));
     struct acl_filter f = ACL_FILTER_ALL;
     struct acl_deleted *gone;
