@@ -240,7 +240,8 @@ int acl_notice_decode(struct bytes data, enum acl_pattern_type kind, struct aren
     if (err)
         return err;
     bool known = out->type > ACL_RESOURCE_ANY && out->name.len > 0 &&
-                 !memchr(out->name.p, '/', (size_t)out->name.len);
+                 !memchr(out->name.p, '/', (size_t)out->name.len) &&
+                 !memchr(out->name.p, 0, (size_t)out->name.len);
     return known ? 0 : -EBADMSG;
 }
 

@@ -139,8 +139,8 @@ static int acl_notices(struct bytes data, struct arena *a)
             continue;
         struct bytes out = acl_notice_encode(&p, a);
         must(!out.p || (!acl_notice_decode(out, p.kind, a, &again) && acl_pattern_eq(&p, &again)));
-        must(acl_node_path_parse(str_of(acl_node_path(&p, a)), &again) ||
-             memchr(p.name.p, 0, (size_t)p.name.len));
+        must(acl_node_path_parse(str_of(acl_node_path(&p, a)), &again) &&
+             acl_pattern_eq(&p, &again));
     }
     return 0;
 }

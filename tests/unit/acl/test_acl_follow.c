@@ -204,7 +204,7 @@ static void own_changes_on_demand(void **state)
     struct acl_pattern two[2] = {pattern("topic:t"), pattern("topic:none")};
     acl_follow_start(w->f);
     for (int i = 0; i < 20; i++) {
-        char who[16];
+        char who[32];
         snprintf(who, sizeof(who), "User:%d", i);
         add(w, w->s, "topic:t", who);
         acl_follow_refresh(w->f, two, 2);
@@ -252,7 +252,7 @@ static void closed_at_any_moment(void **state)
 {
     struct world *w = *state; /* the teardown closes while all that is under way */
     for (int i = 0; i < 20; i++) {
-        char who[16];
+        char who[32];
         snprintf(who, sizeof(who), "User:%d", i);
         add(w, w->other, "topic:t", who);
     }

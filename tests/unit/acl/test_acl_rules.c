@@ -337,7 +337,7 @@ static void many_holders_of_one_resource(void **state)
 {
     enum { USERS = 2000 };
     struct acl_entry *entries = calloc(USERS, sizeof(*entries));
-    char(*texts)[16] = calloc(USERS, sizeof(*texts));
+    char(*texts)[32] = calloc(USERS, sizeof(*texts));
     struct acl_pattern p = pattern("topic:t");
     for (int i = 0; i < USERS; i++) {
         snprintf(texts[i], sizeof(texts[i]), "User:%d", i / 2); /* each twice */
