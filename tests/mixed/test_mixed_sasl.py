@@ -1,5 +1,6 @@
 """SASL between Apache Kafka's brokers and kafkad's in one cluster, and Apache's clients and tools against both: users that
-either kind makes, SCRAM and PLAIN between brokers, sessions of two seconds."""
+either kind makes, SCRAM and PLAIN between brokers, sessions of two seconds. ACLs that either kind stores hold at both;
+brokers, and the test itself, are super users."""
 import os
 import tempfile
 import unittest
@@ -25,7 +26,8 @@ def each(mechanism, reauth_ms):
                "inter.broker.listener.name": "SASL_PLAINTEXT", "sasl.mechanism.inter.broker.protocol": mechanism,
                "connections.max.reauth.ms": reauth_ms,
                prefix + "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-               prefix + "plain.sasl.jaas.config": PLAIN}
+               prefix + "plain.sasl.jaas.config": PLAIN,
+               "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:admin; User:ANONYMOUS"}
         own.update({prefix + m + ".sasl.jaas.config": line for m, line in SCRAM.items()})
         return own
     return of
@@ -72,6 +74,37 @@ class MixedSasl(unittest.TestCase):
                               "Failed authentication" in line])
         return c
 
+    def acls(self, c, principal, *args, at):
+        return apache.run_tool("kafka.admin.AclCommand", "--bootstrap-server", c.broker(at).address, "--allow-principal",
+                               principal, *args)
+
+    def check_acls(self, c):
+        """What Apache stores holds at kafkad's brokers, and the reverse; both tell of the same."""
+        def may(i, api, version, key, **body):
+            host, port = self.sasl_address(c, i).split(":")
+            with kwire.Conn(int(port), host) as k:
+                saslwire.login(k, "PLAIN", "alice", "alicepw")
+                return k.call(api, version, **body)[key] == 0
+
+        def may_describe(i):
+            return may(i, "DescribeAcls", 3, "error_code", resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1,
+                       principal_filter=None, host_filter=None, operation=1, permission_type=1)
+        for i in (1, 2, 3):
+            self.assertFalse(may_describe(i))
+        self.acls(c, "User:alice", "--add", "--operation", "Describe", "--cluster", at=1)
+        for i in (1, 2, 3):
+            harness.until("broker %d lets her" % i, lambda: may_describe(i))
+        self.acls(c, "User:alice", "--add", "--operation", "Write", "--topic", "t", "--resource-pattern-type", "prefixed", at=2)
+        self.acls(c, "User:alice", "--remove", "--force", "--operation", "Describe", "--cluster", at=3)
+        for i in (1, 2, 3):
+            harness.until("broker %d lets her no more" % i, lambda: not may_describe(i))
+        for i in (1, 2):
+            out = apache.run_tool("kafka.admin.AclCommand", "--bootstrap-server", c.broker(i).address, "--list")
+            self.assertEqual(out.strip().splitlines()[0].strip(), "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, "
+                             "name=t, patternType=PREFIXED)`:")
+            self.assertIn("(principal=User:alice, host=*, operation=WRITE, permissionType=ALLOW)", out)
+            self.assertEqual(out.count("principal="), 1, out)
+
     def test_scram_and_users_of_either_kind(self):
         c = self.check("SCRAM-SHA-512", 0)
         # a user that Apache's tool makes through a kafkad controller; all brokers let him in
@@ -96,6 +129,7 @@ class MixedSasl(unittest.TestCase):
                     except saslwire.Refused:
                         return False
                 harness.until("broker %d knows %s" % (i, user), let_in)
+        self.acls(c, "User:a,b=c", *("--add --operation All --topic t --group".split() + ["*"]), at=2)
         # Apache's clients
         p = self.properties("SCRAM-SHA-256", "a,b=c", "pw")
         at = ["--bootstrap-server", self.sasl_address(c, 2)]
@@ -114,6 +148,7 @@ class MixedSasl(unittest.TestCase):
 
     def test_plain_with_short_sessions(self):
         c = self.check("PLAIN", 2000)
+        self.check_acls(c)
         # a Java producer renews its sessions at kafkad's brokers, and goes on
         p = self.properties("PLAIN", "alice", "alicepw")
         out = apache.run_tool("producer-perf-test", "--topic", "t", "--num-records", 30000, "--record-size", 100,
