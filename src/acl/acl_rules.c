@@ -348,11 +348,16 @@ static void add_resource(const struct acl_resource *r, const struct acl_subject 
             add_grant(&r->grants[i], who, m);
 }
 
+static bool is_type(enum acl_resource_type type)
+{
+    return type >= ACL_TOPIC && type <= ACL_USER;
+}
+
 static struct masks collect(const struct acl_index *x, const struct acl_subject *who,
                             enum acl_resource_type type, struct str name)
 {
     struct masks m = {0};
-    if (type <= ACL_RESOURCE_ANY || (int)type >= ACL_RESOURCES || name.len < 0)
+    if (!is_type(type) || name.len < 0)
         return m;
     const struct lengths *l = &x->lengths[type];
     bool is_wildcard = str_eqz(name, ACL_WILDCARD);
@@ -439,8 +444,7 @@ static bool allows_some(const struct acl_index *x, const struct acl_resource *r,
 bool acl_allows_any(const struct acl_index *x, const struct acl_subject *who, enum acl_operation op,
                     enum acl_resource_type type, bool otherwise)
 {
-    if (type <= ACL_RESOURCE_ANY || (int)type >= ACL_RESOURCES ||
-        denies(x->wildcard[type], who, op))
+    if (!is_type(type) || denies(x->wildcard[type], who, op))
         return false;
     for (int i = 0; i < x->n && !otherwise; i++)
         otherwise = x->all[i]->pattern.type == (enum acl_resource_type)type &&

@@ -237,6 +237,12 @@ class OnZooKeeper(unittest.TestCase):
             b.start(wait=False)
             b.wait_line(r"WARN \[Authorizer\] brokers come over the listener PLAINTEXT, where they are User:ANONYMOUS")
             b.kill()
+            # a broker by itself with its ACLs at a ZooKeeper
+            own = dict(SETTINGS, **{"authorizer.zookeeper.url": zk.connect + "/acls"})
+            with harness.Broker(overrides=own) as b, kwire.Conn(b.ports["PLAINTEXT"]) as k, zk.client() as z:
+                self.assertEqual(create(k, creation(TOPIC, "t", acl("User:a", READ))), [0])
+                self.assertEqual(describe(k), [(TOPIC, "t", LITERAL, "User:a", READ, ALLOW, "*")])
+                self.assertEqual(z.children("/acls/kafka-acl/Topic"), ["t"])
 
 
 if __name__ == "__main__":

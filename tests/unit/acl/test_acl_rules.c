@@ -27,7 +27,7 @@ static void add_host(const char *text, enum acl_permission permission, const cha
 
 static struct acl_index *make_index(void)
 {
-    struct acl_resource *all[MOST];
+    struct acl_resource *all[MOST] = {0};
     int n = 0;
     for (int i = 0; i < set_n; i++) {
         struct acl_entry entries[MOST];
