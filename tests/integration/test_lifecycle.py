@@ -377,7 +377,7 @@ class Disk(unittest.TestCase):
             b.start()
             self.create_topics_until_it_dies(b)
             self.assertEqual(b.wait_exit(), 1)
-            self.assertTrue(b.has_line(r"FATAL .*(metadata journal|no log dir is left)"))
+            self.assertTrue(b.has_line(r"FATAL .*(\[MetadataStore\] .*no change is accepted|no log dir is left)"))
             # with room again, all that was answered is there
             b.before_exec = None
             b.start()
