@@ -101,7 +101,7 @@ static void await_entries(struct world *w, const char *name, enum acl_pattern_ty
     pthread_mutex_unlock(&w->lock);
 }
 
-static int begin(void **state)
+static int begin_at(void **state, const struct clock *clock)
 {
     struct world *w = calloc(1, sizeof(*w));
     struct acl_follow_options o = {.now = now, .told = told, .known = known, .closed = closed};
@@ -114,11 +114,16 @@ static int begin(void **state)
     assert_int_equal(acl_store_paths(w->s), 0);
     o.store = w->s;
     o.ex = uv_executor_ex(w->ex);
-    o.clock = clock_real();
+    o.clock = clock;
     o.arg = w;
     assert_int_equal(acl_follow_new(&o, &w->f), 0);
     *state = w;
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_at(state, clock_real());
 }
 
 struct closing {
@@ -248,6 +253,43 @@ static void what_could_not_be_taken_comes_again(void **state)
     pthread_mutex_unlock(&w->lock);
 }
 
+static int64_t much_later(const struct clock *c)
+{
+    (void)c;
+    return clock_wall_ms(clock_real()) + 16 * 60 * 1000;
+}
+static int64_t real_mono(const struct clock *c)
+{
+    (void)c;
+    return clock_mono_ns(clock_real());
+}
+static const struct clock later_clock = {much_later, real_mono};
+
+static int begin_later(void **state)
+{
+    return begin_at(state, &later_clock);
+}
+
+static void old_notices_go(void **state)
+{
+    struct world *w = *state;
+    struct store_stat st[2];
+    /* by the reader's clock they are sixteen minutes old */
+    add(w, w->other, "topic:t", "User:a");
+    add(w, w->other, "+topic:t", "User:a");
+    acl_follow_start(w->f);
+    await_entries(w, "t", ACL_LITERAL, 1);
+    await_entries(w, "t", ACL_PREFIXED, 1);
+    do { /* they are removed right behind, by another thread */
+        assert_int_equal(stat_of(w->other, PATH_ACL_CHANGES, &st[0]), 0);
+        assert_int_equal(stat_of(w->other, PATH_ACL_PREFIXED_CHANGES, &st[1]), 0);
+    } while (st[0].children_n || st[1].children_n);
+    assert_true(
+        holds(w->other, "/kafka-acl/Topic/t",
+              "{\"acls\":[{\"principal\":\"User:a\",\"permissionType\":\"Allow\",\"host\":\"*\","
+              "\"operation\":\"Read\"}],\"version\":1}"));
+}
+
 static void closed_at_any_moment(void **state)
 {
     struct world *w = *state; /* the teardown closes while all that is under way */
@@ -263,4 +305,5 @@ static void closed_at_any_moment(void **state)
 #define in_world(f) cmocka_unit_test_setup_teardown(f, begin, end)
 UNIT_MAIN(in_world(changes_by_others), in_world(a_node_that_cannot_be_read),
           in_world(own_changes_on_demand), in_world(what_was_missed_with_the_session),
-          in_world(what_could_not_be_taken_comes_again), in_world(closed_at_any_moment))
+          in_world(what_could_not_be_taken_comes_again), in_world(closed_at_any_moment),
+          cmocka_unit_test_setup_teardown(old_notices_go, begin_later, end))
