@@ -152,7 +152,9 @@ struct op {
 kafka_err_t op_run(struct cluster *c, struct op *op, int64_t timeout_ms);
 /* Without waiting. @thread any */
 void op_start(struct cluster *c, struct op *op, int64_t timeout_ms);
-/* For coordinator.c, on the background thread: try again now. */
+/* For coordinator.c, on the background thread: try again now; or there is no coordinator to be had.
+ */
 void op_resume(struct op *op);
+void op_fail(struct op *op, kafka_err_t err);
 
 #endif

@@ -27,12 +27,18 @@ void coordinator_init(struct coordinator *co, struct cluster *c, int8_t type, co
 static void tell(struct coordinator *co)
 {
     struct list waiters = LIST_INIT(waiters);
+    kafka_err_t err = co->err; /* of the search; the owner takes it away when it has told of it */
     list_splice(&waiters, &co->waiters);
     /* The last operation of an admin call may end the coordinator's life: it is told last. */
     if (co->changed)
         co->changed(co->arg);
-    while (!list_empty(&waiters))
-        op_resume(list_entry(list_pop(&waiters), struct op, wait_link));
+    while (!list_empty(&waiters)) {
+        struct op *op = list_entry(list_pop(&waiters), struct op, wait_link);
+        if (err == KAFKA_OK)
+            op_resume(op);
+        else
+            op_fail(op, err);
+    }
 }
 
 static void ask_later(struct coordinator *co)

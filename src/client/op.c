@@ -118,10 +118,6 @@ static void op_try(struct op *op)
     int64_t wait;
     struct node *n = find_target(op, &wait);
     if (!n) {
-        if (op->coordinator && op->coordinator->err != KAFKA_OK) {
-            finish(op, op->coordinator->err);
-            return;
-        }
         if (wait < 0)
             coordinator_wait(op->coordinator, op);
         retry_later(op, op->attempts ? op->result : KAFKA_ERR_ALL_BROKERS_DOWN,
@@ -145,6 +141,11 @@ void op_resume(struct op *op)
 {
     executor_timer_stop(op->cluster->ex, &op->timer);
     op_try(op);
+}
+
+void op_fail(struct op *op, kafka_err_t err)
+{
+    finish(op, err);
 }
 
 static void on_op_timer(struct timer *t)

@@ -1,4 +1,4 @@
-"""kafka-acls: by the brokers, and straight in ZooKeeper."""
+"""kafka-acls: by the brokers, and straight in ZooKeeper; and what tools say to whom they are denied something."""
 import unittest
 
 import harness
@@ -134,6 +134,33 @@ class Acls(unittest.TestCase):
                                                         "host": "*"}]})
         self.acls("--remove", "--topic", "both", "--group", "both", "--force")
         self.assertEqual(self.by_zookeeper("--list", "--topic", "both", "--group", "both"), "")
+
+    def test_what_tools_say_when_they_are_denied(self):
+        me = ("--add", "--force", "--deny-principal", "User:ANONYMOUS")
+        self.tool("kafka-topics", "--create", "--topic", "denied", "--partitions", 1)
+        self.acls(*me, "--topic", "denied")
+        self.acls(*me, "--group", "denied", "--transactional-id", "denied")
+        topic = r"Not authorized to access topics: \[denied\]"
+        r = self.tool("kafka-console-producer", "--topic", "denied", input="v\n")
+        self.assertRegex(r.err, topic)
+        r = self.tool("kafka-console-consumer", "--topic", "denied", "--from-beginning", status=1)
+        self.assertRegex(r.err, topic)
+        r = self.tool("kafka-console-consumer", "--topic", "other", "--group", "denied", status=1)
+        self.assertRegex(r.err, "Not authorized to access group: denied")
+        r = self.tool("kafka-consumer-groups", "--describe", "--group", "denied", status=1)
+        self.assertRegex(r.text, "GroupAuthorizationException.*denied")
+        r = self.tool("kafka-consumer-groups", "--delete", "--group", "denied", status=1)
+        self.assertRegex(r.text, "'denied'.*GroupAuthorizationException")
+        r = self.tool("kafka-configs", "--describe", "--topic", "denied", status=1)
+        self.assertRegex(r.err, "TopicAuthorizationException")
+        r = self.tool("kafka-configs", "--alter", "--topic", "denied", "--add-config", "retention.ms=1", status=1)
+        self.assertRegex(r.err, "TopicAuthorizationException")
+        r = self.tool("kafka-topics", "--describe", "--topic", "denied", status=1)
+        self.assertRegex(r.text, "Topic 'denied' does not exist as expected")
+        self.assertNotIn("denied", self.tool("kafka-topics", "--list").text)
+        r = self.tool("kafka-transactions", "describe", "--transactional-id", "denied", status=1)
+        self.assertRegex(r.text + r.err, "denied")
+        self.acls("--remove", "--force", "--topic", "denied", "--group", "denied", "--transactional-id", "denied")
 
 
 class WithoutAuthorizer(harness.BrokerTest):

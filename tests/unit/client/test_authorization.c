@@ -2,6 +2,8 @@
  * and words that name what it is about. */
 #include "client/client_test.h"
 
+#include <kafka/admin.h>
+
 #include "protocol/errors.h"
 
 /* ---- producers ---- */
@@ -197,10 +199,50 @@ static void a_group_of_others_is_named(void **state)
     }
 }
 
+/* ---- the search for a coordinator ---- */
+
+/* It is over at once, not when the call's time is. */
+static void calls_about_a_group_of_others_end_with_that(void **state)
+{
+    char err[256];
+    struct mock *m = mock_start(1);
+    kafka_conf_t *conf = test_conf(m, NULL);
+    kafka_admin_t *a = kafka_admin_new(conf, err, sizeof err);
+    kafka_offset_list_t *offsets;
+    kafka_conf_free(conf);
+    assert_non_null(a);
+    mock_script(m, API_FIND_COORDINATOR, MOCK_ERROR, KERR_GROUP_AUTHORIZATION_FAILED, -1);
+    assert_int_equal(kafka_admin_group_offsets(a, "g", NULL, 0, 0, -1, &offsets),
+                     KERR_GROUP_AUTHORIZATION_FAILED);
+    assert_int_equal(mock_seen(m, API_FIND_COORDINATOR), 1);
+    assert_int_equal(kafka_admin_delete_groups(a, (const char *[]){"g"}, 1, -1, NULL),
+                     KERR_GROUP_AUTHORIZATION_FAILED);
+    kafka_admin_close(a);
+    mock_stop(m);
+}
+
+static void offsets_of_a_group_of_others_are_refused(void **state)
+{
+    struct mock *m = mock_start(1);
+    mock_topic(m, "t", 1);
+    mock_script(m, API_FIND_COORDINATOR, MOCK_ERROR, KERR_GROUP_AUTHORIZATION_FAILED, -1);
+    kafka_consumer_t *c = test_consumer(m, (const char *[]){"group.id", "g", NULL});
+    kafka_topic_partition_t tp = {"t", 0};
+    kafka_offset_list_t *offsets;
+    assert_int_equal(kafka_consumer_assign(c, &tp, 1), KAFKA_OK);
+    assert_int_equal(kafka_consumer_committed(c, &tp, 1, -1, &offsets),
+                     KERR_GROUP_AUTHORIZATION_FAILED);
+    assert_non_null(strstr(kafka_last_error(), "Not authorized to access group: g"));
+    kafka_consumer_close(c);
+    mock_stop(m);
+}
+
 UNIT_MAIN(unit_test(a_topic_that_may_not_be_written_fails_its_records_alone),
           unit_test(without_the_right_to_write_idempotently_a_producer_cannot_go_on),
           unit_test(a_transactional_id_of_others_is_named),
           unit_test(a_topic_of_a_transaction_is_named_and_the_transaction_aborted),
           unit_test(poll_tells_of_topics_that_may_not_be_read),
           unit_test(poll_tells_of_partitions_that_may_not_be_read),
-          unit_test(a_group_of_others_is_named))
+          unit_test(a_group_of_others_is_named),
+          unit_test(calls_about_a_group_of_others_end_with_that),
+          unit_test(offsets_of_a_group_of_others_are_refused))
