@@ -22,12 +22,12 @@ struct fetch_slot {              /* beside context.wants[i] */
     enum kerr error;             /* of finding it, or of the read */
     bool throttled;              /* of a follower that lags: its records are held back now */
     int32_t nearest;             /* the replica to read from instead; -1 = none */
-    bool unknown;                /* not in the metadata cache: no reason to answer at once */
-    struct partition_read read;  /* its slice holds one reference on the file */
-    int64_t available;           /* while waiting: bytes that a read would give */
-    bool looked, idle;           /* while waiting: idle: nothing moved since it was read, empty */
-    bool converted_form;         /* `converted` is what is sent, not the slice */
-    struct buf converted;        /* message set of an older magic */
+    bool unknown; /* not in the metadata cache, or refused: no reason to answer at once */
+    struct partition_read read; /* its slice holds one reference on the file */
+    int64_t available;          /* while waiting: bytes that a read would give */
+    bool looked, idle;          /* while waiting: idle: nothing moved since it was read, empty */
+    bool converted_form;        /* `converted` is what is sent, not the slice */
+    struct buf converted;       /* message set of an older magic */
 };
 
 struct fetch_op {

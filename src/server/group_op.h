@@ -32,10 +32,6 @@ void group_op_submit(struct group_op *op);
 /* Answers without asking the coordinator. */
 void group_op_answer(struct group_op *op);
 
-/* Bits of Kafka's ACL operations that exist for a group: READ, DELETE, DESCRIBE. No authorizer
- * restricts them. */
-enum { GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 };
-
 /* Is it one of group.coordinator.rebalance.protocols? */
 bool group_protocol_on(const struct config *c, const char *name);
 /* Members that keep their place over restarts need brokers that all know of them. */

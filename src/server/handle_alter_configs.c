@@ -16,6 +16,7 @@
 #include "server/handlers.h"
 #include "server/index_set.h"
 #include "server/request_later.h"
+#include "server/rights.h"
 
 struct alteration {
     int8_t type;
@@ -132,6 +133,10 @@ static void look_at_topic(struct request *req, struct alteration *a)
         refuse(a, KERR_INVALID_REQUEST, "Default topic resources are not allowed.");
         return;
     }
+    if (!rights_topic(req, ACL_ALTER_CONFIGS, a->name)) {
+        refuse(a, KERR_TOPIC_AUTHORIZATION_FAILED, NULL);
+        return;
+    }
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(req->broker));
     if (!metadata_topic(s, a->name))
         refuse(a, KERR_UNKNOWN_TOPIC_OR_PARTITION,
@@ -140,7 +145,7 @@ static void look_at_topic(struct request *req, struct alteration *a)
 }
 
 /* This broker, or none for all of them. */
-static void look_at_broker(struct request *req, struct alteration *a)
+static void look_at_broker_name(struct request *req, struct alteration *a)
 {
     char own[16], *text = (char *)arena_str(req->arena, a->name).p, *end = text;
     if (a->name.len <= 0 || !text)
@@ -158,6 +163,13 @@ static void look_at_broker(struct request *req, struct alteration *a)
                             text));
 }
 
+static void look_at_broker(struct request *req, struct alteration *a)
+{
+    look_at_broker_name(req, a);
+    if (a->error == KERR_NONE && !rights_cluster(req, ACL_ALTER_CONFIGS))
+        refuse(a, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
+}
+
 static void look_at(struct alter_op *op, struct alteration *a)
 {
     struct request *req = op->req;
@@ -165,6 +177,9 @@ static void look_at(struct alter_op *op, struct alteration *a)
         look_at_topic(req, a);
     else if (a->type == RESOURCE_BROKER)
         look_at_broker(req, a);
+    else if (a->type == RESOURCE_BROKER_LOGGER && !op->whole &&
+             !rights_cluster(req, ACL_ALTER_CONFIGS))
+        refuse(a, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
     else if (a->type == RESOURCE_BROKER_LOGGER && !op->whole && a->ops_n > 0)
         refuse(a, KERR_INVALID_REQUEST,
                arena_printf(req->arena, "Logger %.*s does not exist!", STR_ARG(a->ops[0].name)));

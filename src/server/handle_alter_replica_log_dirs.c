@@ -58,8 +58,10 @@ static bool lay_out(struct alter_op *op)
             to->partitions.n = from->partitions.n;
             if (!to->partitions.v)
                 return false;
-            for (int32_t i = 0; i < from->partitions.n; i++)
+            for (int32_t i = 0; i < from->partitions.n; i++) {
                 to->partitions.v[i].partition_index = from->partitions.v[i];
+                to->partitions.v[i].error_code = (int16_t)op->req->refused;
+            }
         }
     }
     return op->out.results.v != NULL;
@@ -76,5 +78,8 @@ void handle_alter_replica_log_dirs(struct request *req)
         request_no_memory(req);
         return;
     }
-    request_work(req, &op->job, work, worked);
+    if (req->refused != KERR_NONE)
+        request_respond(req, &op->out);
+    else
+        request_work(req, &op->job, work, worked);
 }

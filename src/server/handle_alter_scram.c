@@ -66,9 +66,9 @@ static bool prepare(struct alter_op *op)
         return false;
     list_each (at, &op->changes.users) {
         struct scram_user_change *u = list_entry(at, struct scram_user_change, link);
-        if (here)
+        if (here && op->req->refused == KERR_NONE)
             continue;
-        u->error = KERR_NOT_CONTROLLER;
+        u->error = here ? op->req->refused : KERR_NOT_CONTROLLER;
         u->message = NULL;
     }
     op->out.results.v =

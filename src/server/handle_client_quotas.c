@@ -83,6 +83,8 @@ static bool lay_out_alter(struct alter_op *op)
         to->entity.n = from->entity.n;
         if (!to->entity.v)
             return false;
+        to->error_code = (int16_t)op->req->refused;
+        to->error_message = op->req->refused ? str_of(kerr_text(to->error_code)) : STR_NULL;
         for (int32_t k = 0; k < from->entity.n; k++) {
             to->entity.v[k].entity_type = from->entity.v[k].entity_type;
             to->entity.v[k].entity_name = from->entity.v[k].entity_name;
@@ -102,7 +104,10 @@ void handle_alter_client_quotas(struct request *req)
         request_no_memory(req);
         return;
     }
-    request_configure(req, &op->queued, work_alter, done_alter);
+    if (req->refused != KERR_NONE)
+        request_respond(req, &op->out);
+    else
+        request_configure(req, &op->queued, work_alter, done_alter);
 }
 
 /* ---- DescribeClientQuotas ---- */

@@ -7,18 +7,36 @@
 #include "server/broker.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
+#include "server/rights.h"
 
 static bool is_on(const struct request *req)
 {
     return group_protocol_on(broker_config(req->broker), "consumer");
 }
 
+/* What the client lacks, or NONE. Topics that it names it must be let see. */
+static enum kerr refusal(const struct request *req)
+{
+    const struct consumer_group_heartbeat_request *in = req->body;
+    if (!is_on(req))
+        return KERR_UNSUPPORTED_VERSION;
+    if (!rights_group(req, ACL_READ, in->group_id))
+        return KERR_GROUP_AUTHORIZATION_FAILED;
+    for (int32_t i = 0; i < in->subscribed_topic_names.n; i++)
+        if (!rights_topic(req, ACL_DESCRIBE, in->subscribed_topic_names.v[i]))
+            return KERR_TOPIC_AUTHORIZATION_FAILED;
+    return KERR_NONE;
+}
+
 void handle_consumer_group_heartbeat(struct request *req)
 {
-    if (!is_on(req)) {
+    enum kerr refused = refusal(req);
+    if (refused != KERR_NONE) {
         struct consumer_group_heartbeat_response out;
         consumer_group_heartbeat_response_init(&out);
-        out.error_code = KERR_UNSUPPORTED_VERSION;
+        out.error_code = (int16_t)refused;
+        if (refused != KERR_UNSUPPORTED_VERSION)
+            out.error_message = str_of(kerr_text(out.error_code));
         request_respond(req, &out);
         return;
     }
@@ -27,13 +45,48 @@ void handle_consumer_group_heartbeat(struct request *req)
         group_op_submit(op);
 }
 
-static void add_operations(struct group_op *op)
+typedef struct consumer_group_describe_response_group described;
+
+static bool may_see(const struct request *req,
+                    const struct consumer_group_describe_response_assignment *a)
+{
+    for (int32_t i = 0; i < a->topic_partitions.n; i++)
+        if (!rights_topic(req, ACL_DESCRIBE, a->topic_partitions.v[i].topic_name))
+            return false;
+    return true;
+}
+
+/* The group is told as a whole, so all topics that its members have must be the client's to see. */
+static bool may_see_topics(const struct request *req, const described *g)
+{
+    for (int32_t i = 0; i < g->members.n; i++)
+        if (!may_see(req, &g->members.v[i].assignment) ||
+            !may_see(req, &g->members.v[i].target_assignment))
+            return false;
+    return true;
+}
+
+static void hide(described *g)
+{
+    struct str id = g->group_id;
+    consumer_group_describe_response_group_init(g);
+    g->group_id = id;
+    g->error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
+    g->error_message = STR_LIT("The group has topics that the client may not describe.");
+}
+
+static void look_at_rights(struct group_op *op)
 {
     const struct consumer_group_describe_request *in = op->req->body;
     struct consumer_group_describe_response *out = op->out;
-    for (int32_t i = 0; in->include_authorized_operations && i < out->groups.n; i++)
-        if (out->groups.v[i].error_code == KERR_NONE)
-            out->groups.v[i].authorized_operations = GROUP_OPERATIONS;
+    bool checked = rights_checked(op->req);
+    for (int32_t i = 0; i < out->groups.n; i++) {
+        described *g = &out->groups.v[i];
+        if (g->error_code == KERR_NONE && checked && !may_see_topics(op->req, g))
+            hide(g);
+        if (g->error_code == KERR_NONE && in->include_authorized_operations)
+            g->authorized_operations = rights_on(op->req, ACL_GROUP, g->group_id);
+    }
 }
 
 void handle_consumer_group_describe(struct request *req)
@@ -41,12 +94,15 @@ void handle_consumer_group_describe(struct request *req)
     struct group_op *op = group_op_new(req, GROUP_CONSUMER_DESCRIBE);
     if (!op)
         return;
+    struct consumer_group_describe_response *out = op->out;
     if (is_on(req)) {
-        op->finish = add_operations;
+        for (int32_t i = 0; i < out->groups.n; i++)
+            if (!rights_group(req, ACL_DESCRIBE, out->groups.v[i].group_id))
+                out->groups.v[i].error_code = KERR_GROUP_AUTHORIZATION_FAILED;
+        op->finish = look_at_rights;
         group_op_submit(op);
         return;
     }
-    struct consumer_group_describe_response *out = op->out;
     for (int32_t i = 0; i < out->groups.n; i++)
         out->groups.v[i].error_code = KERR_UNSUPPORTED_VERSION;
     request_respond(req, out);

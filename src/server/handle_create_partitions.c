@@ -9,6 +9,7 @@
 #include "server/handlers.h"
 #include "server/mutation_quota.h"
 #include "server/name_set.h"
+#include "server/rights.h"
 
 struct grow_op {
     struct request *req;
@@ -128,6 +129,8 @@ static bool refused(const struct grow_op *op, const struct name_set *names, stru
         set_error(out, KERR_NOT_CONTROLLER, NULL);
     else if (name_set_twice(names, name))
         set_error(out, KERR_INVALID_REQUEST, "The request names this topic more than once");
+    else if (!rights_topic(op->req, ACL_ALTER, name))
+        set_error(out, KERR_TOPIC_AUTHORIZATION_FAILED, NULL);
     else
         return false;
     return true;

@@ -11,6 +11,7 @@
 #include "server/handlers.h"
 #include "server/mutation_quota.h"
 #include "server/name_set.h"
+#include "server/rights.h"
 #include "server/topic_settings.h"
 
 struct create_op {
@@ -84,10 +85,14 @@ static int put_success(struct create_op *op, int i)
     struct create_topics_response_topic *out = &op->out.topics.v[op->index[i]];
     if (!op->in->validate_only)
         out->topic_id = t->id;
-    out->num_partitions = t->made_partitions;
-    out->replication_factor = t->made_replication;
     if (request_version(op->req) < 5)
         return 0;
+    if (!rights_may_unlogged(op->req, ACL_DESCRIBE_CONFIGS, ACL_TOPIC, asked->name)) {
+        out->topic_config_error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
+        return 0;
+    }
+    out->num_partitions = t->made_partitions;
+    out->replication_factor = t->made_replication;
     struct props *given = given_configs(asked);
     int rc = given ? put_configs(op, given, out) : -1;
     props_free(given);
@@ -238,6 +243,8 @@ static bool refused(struct create_op *op, const struct name_set *names,
         set_error(out, KERR_INVALID_REQUEST, "__cluster_metadata cannot be created");
     else if (name_set_twice(names, asked->name))
         set_error(out, KERR_INVALID_REQUEST, "The request names this topic more than once");
+    else if (!rights_create_topic(op->req, asked->name))
+        set_error(out, KERR_TOPIC_AUTHORIZATION_FAILED, NULL);
     else
         return false;
     return true;

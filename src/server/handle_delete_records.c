@@ -4,11 +4,13 @@
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/request_later.h"
+#include "server/rights.h"
 
 struct delete_slot {
     struct delete_records_response_partition *out;
     struct str topic;
     int64_t offset;              /* asked for */
+    bool refused;                /* not the client's to delete */
     struct partition *partition; /* one reference while it waits */
     int64_t required;            /* low watermark */
 };
@@ -82,6 +84,8 @@ static enum kerr delete_one(struct delete_op *op, struct delete_slot *s,
 {
     enum kerr e;
     struct topic_partition tp = {s->topic, s->out->partition_index};
+    if (s->refused)
+        return KERR_TOPIC_AUTHORIZATION_FAILED;
     if (!metadata_partition(snapshot, tp.topic, tp.partition))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     if (topic_is_internal(tp.topic))
@@ -142,12 +146,14 @@ static bool lay_out(struct delete_op *op)
         to->partitions.n = from->partitions.n;
         if (!to->partitions.v)
             return false;
+        bool refused = !rights_topic(op->req, ACL_DELETE, from->name);
         for (int32_t i = 0; i < from->partitions.n; i++) {
             to->partitions.v[i].partition_index = from->partitions.v[i].partition_index;
             to->partitions.v[i].low_watermark = -1;
             op->slots[slot++] = (struct delete_slot){.out = &to->partitions.v[i],
                                                      .topic = from->name,
-                                                     .offset = from->partitions.v[i].offset};
+                                                     .offset = from->partitions.v[i].offset,
+                                                     .refused = refused};
         }
     }
     return op->slots && op->out.topics.v;

@@ -14,6 +14,7 @@
 #include "server/deletion_wait.h"
 #include "server/handlers.h"
 #include "server/mutation_quota.h"
+#include "server/rights.h"
 
 enum { FINISH_MS = 5000 }; /* for the end of a deletion */
 
@@ -161,6 +162,19 @@ static bool some_has_both(const struct delete_op *op)
     return false;
 }
 
+/* The name of an id is told to who may DESCRIBE the topic; that there is the id, to everybody. */
+static bool may_delete(const struct request *req, struct str name,
+                       struct delete_topics_response_response *r)
+{
+    bool may_see = !str_is_null(r->name) || rights_topic(req, ACL_DESCRIBE, name);
+    if (may_see && rights_topic(req, ACL_DELETE, name))
+        return true;
+    if (may_see && str_is_null(r->name))
+        r->name = arena_str(req->arena, name);
+    set_error(r, KERR_TOPIC_AUTHORIZATION_FAILED, NULL);
+    return false;
+}
+
 /* Finds the topic; fills name and id of the result. */
 static bool resolve(struct delete_op *op, const struct metadata_snapshot *s,
                     struct delete_topics_response_response *r)
@@ -168,6 +182,8 @@ static bool resolve(struct delete_op *op, const struct metadata_snapshot *s,
     bool by_id = str_is_null(r->name);
     const struct topic_info *t =
         by_id ? metadata_topic_by_id(s, r->topic_id) : metadata_topic(s, r->name);
+    if ((t || !by_id) && !may_delete(op->req, t ? t->name : r->name, r))
+        return false;
     if (!t) {
         set_error(r, by_id ? KERR_UNKNOWN_TOPIC_ID : KERR_UNKNOWN_TOPIC_OR_PARTITION, NULL);
         return false;

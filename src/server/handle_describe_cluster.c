@@ -3,7 +3,7 @@
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/metadata_answer.h"
-#include "server/request.h"
+#include "server/rights.h"
 
 enum { ENDPOINTS_OF_BROKERS = 1, ENDPOINTS_OF_CONTROLLERS = 2 };
 
@@ -50,7 +50,7 @@ void handle_describe_cluster(struct request *req)
     out.cluster_id = str_of(broker_cluster_id(req->broker));
     out.controller_id = metadata_controller(s);
     if (in->include_cluster_authorized_operations)
-        out.cluster_authorized_operations = cluster_operations_all();
+        out.cluster_authorized_operations = rights_on_cluster(req);
     if (put_brokers(req, s, &out) != 0)
         request_no_memory(req);
     else

@@ -8,7 +8,7 @@
 #include "server/dynamic_config.h"
 #include "server/handlers.h"
 #include "server/name_set.h"
-#include "server/request.h"
+#include "server/rights.h"
 #include "server/topic_settings.h"
 
 struct describe_op {
@@ -106,6 +106,10 @@ static void put_topic_settings(struct describe_op *op, const struct props *overr
 static void describe_topic(struct describe_op *op)
 {
     struct str name = op->asked->resource_name;
+    if (!rights_topic(op->req, ACL_DESCRIBE_CONFIGS, name)) {
+        refuse(op, KERR_TOPIC_AUTHORIZATION_FAILED, NULL);
+        return;
+    }
     if (topic_name_problem(name)) {
         refuse(op, KERR_INVALID_TOPIC_EXCEPTION, topic_name_problem(name));
         return;
@@ -249,19 +253,18 @@ static void describe_one(struct describe_op *op)
         op->exhausted = true;
         return;
     }
-    switch (op->asked->resource_type) {
-    case RESOURCE_TOPIC:
+    bool of_broker = op->asked->resource_type == RESOURCE_BROKER ||
+                     op->asked->resource_type == RESOURCE_BROKER_LOGGER;
+    if (of_broker && !rights_cluster(op->req, ACL_DESCRIBE_CONFIGS))
+        refuse(op, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
+    else if (op->asked->resource_type == RESOURCE_TOPIC)
         describe_topic(op);
-        break;
-    case RESOURCE_BROKER:
+    else if (op->asked->resource_type == RESOURCE_BROKER)
         describe_broker(op);
-        break;
-    case RESOURCE_BROKER_LOGGER:
+    else if (op->asked->resource_type == RESOURCE_BROKER_LOGGER)
         describe_loggers(op);
-        break;
-    default:
+    else
         refuse(op, KERR_INVALID_REQUEST, "Unsupported resource type");
-    }
 }
 
 void handle_describe_configs(struct request *req)

@@ -3,7 +3,7 @@
 #include "protocol/msg/describe_producers.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/rights.h"
 
 struct describe_op {
     struct request *req;
@@ -34,10 +34,10 @@ static void put_producers(struct describe_op *op, struct log *log,
     }
 }
 
-static void describe_one(struct describe_op *op, struct str topic,
+static void describe_one(struct describe_op *op, struct str topic, bool may,
                          struct describe_producers_response_partition *out)
 {
-    enum kerr e = KERR_UNKNOWN_TOPIC_OR_PARTITION;
+    enum kerr e = may ? KERR_UNKNOWN_TOPIC_OR_PARTITION : KERR_TOPIC_AUTHORIZATION_FAILED;
     struct topic_partition tp = {topic, out->partition_index};
     struct partition *p = NULL;
     const char *problem = topic_name_problem(topic);
@@ -46,7 +46,7 @@ static void describe_one(struct describe_op *op, struct str topic,
         out->error_message = str_of(problem);
         return;
     }
-    if (metadata_partition(op->snapshot, topic, tp.partition))
+    if (may && metadata_partition(op->snapshot, topic, tp.partition))
         p = replica_manager_find(broker_replicas(op->req->broker), tp, &e);
     struct log *log = p ? partition_log(p) : NULL;
     if (log)
@@ -72,9 +72,10 @@ static bool describe_topic(struct describe_op *op,
     if (!out->partitions.v)
         return false;
     out->partitions.n = in->partition_indexes.n;
+    bool may = rights_topic(op->req, ACL_READ, in->name);
     for (int32_t i = 0; i < in->partition_indexes.n && !op->exhausted; i++) {
         out->partitions.v[i].partition_index = in->partition_indexes.v[i];
-        describe_one(op, in->name, &out->partitions.v[i]);
+        describe_one(op, in->name, may, &out->partitions.v[i]);
     }
     return !op->exhausted;
 }

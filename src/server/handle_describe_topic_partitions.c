@@ -7,14 +7,16 @@
 #include "server/broker.h"
 #include "server/handlers.h"
 #include "server/metadata_answer.h"
-#include "server/request.h"
+#include "server/rights.h"
 
 struct describe_op {
     struct request *req;
     const struct describe_topic_partitions_request *in;
     struct describe_topic_partitions_response out;
     const struct metadata_snapshot *snapshot;
-    int32_t left; /* partitions that may still be told */
+    int32_t left;       /* partitions that may still be told */
+    struct str *hidden; /* names asked for of topics that the client may not see */
+    int32_t hidden_n;
     bool exhausted;
 };
 
@@ -79,6 +81,7 @@ static void put_topic(struct describe_op *op, struct str name, int32_t first)
     struct describe_topic_partitions_response_topic *out = &op->out.topics.v[op->out.topics.n++];
     const struct topic_info *t = metadata_topic(op->snapshot, name);
     out->name = name;
+    out->topic_authorized_operations = rights_on(op->req, ACL_TOPIC, name);
     if (!t) {
         out->error_code = topic_name_problem(name) ? KERR_INVALID_TOPIC_EXCEPTION
                                                    : KERR_UNKNOWN_TOPIC_OR_PARTITION;
@@ -86,7 +89,6 @@ static void put_topic(struct describe_op *op, struct str name, int32_t first)
     }
     out->topic_id = t->id;
     out->is_internal = t->internal;
-    out->topic_authorized_operations = topic_operations_all();
     put_partitions(op, t, first, out);
 }
 
@@ -97,7 +99,25 @@ static int by_name(const void *a, const void *b)
     return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Names in order, each once. Count, or -1. */
+/* Leaves the names of topics that the client may see. Count, or -1. */
+static int32_t leave_out_hidden(struct describe_op *op, struct str *names, int32_t n, bool all)
+{
+    int32_t left = 0;
+    if (!rights_checked(op->req))
+        return n;
+    op->hidden = arena_array(op->req->arena, struct str, (size_t)n);
+    if (!op->hidden)
+        return -1;
+    for (int32_t i = 0; i < n; i++)
+        if (all ? rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TOPIC, names[i])
+                : rights_topic(op->req, ACL_DESCRIBE, names[i]))
+            names[left++] = names[i];
+        else if (!all)
+            op->hidden[op->hidden_n++] = names[i];
+    return left;
+}
+
+/* Names in order, each once, of topics that the client may see. Count, or -1. */
 static int32_t gather_names(struct describe_op *op, struct str **out)
 {
     struct arena *a = op->req->arena;
@@ -114,7 +134,7 @@ static int32_t gather_names(struct describe_op *op, struct str **out)
     for (int32_t i = 0; i < n; i++)
         if (unique == 0 || !str_eq(names[unique - 1], names[i]))
             names[unique++] = names[i];
-    return unique;
+    return leave_out_hidden(op, names, unique, all);
 }
 
 static void put_topics(struct describe_op *op)
@@ -122,7 +142,8 @@ static void put_topics(struct describe_op *op)
     struct str *names;
     int32_t n = gather_names(op, &names), i = 0, first = 0;
     op->out.topics.v =
-        n < 0 ? NULL : describe_topic_partitions_response_topic_new(op->req->arena, n);
+        n < 0 ? NULL
+              : describe_topic_partitions_response_topic_new(op->req->arena, n + op->hidden_n);
     if (!op->out.topics.v) {
         op->exhausted = true;
         return;
@@ -138,6 +159,14 @@ static void put_topics(struct describe_op *op)
             put_cursor(op, names[i], 0);
         else
             put_topic(op, names[i], first);
+    }
+    for (i = 0; i < op->hidden_n; i++) {
+        if (op->in->cursor && str_cmp(op->hidden[i], op->in->cursor->topic_name) < 0)
+            continue;
+        struct describe_topic_partitions_response_topic *out =
+            &op->out.topics.v[op->out.topics.n++];
+        out->name = op->hidden[i];
+        out->error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
     }
 }
 

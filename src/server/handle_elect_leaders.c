@@ -128,8 +128,11 @@ void handle_elect_leaders(struct request *req)
     op->req = req;
     op->in = req->body;
     elect_leaders_response_init(&op->out);
-    if (request_version(req) >= 1 && (op->in->election_type < 0 || op->in->election_type > 1)) {
-        if (refuse_all(op, KERR_INVALID_REQUEST))
+    enum kerr refused = req->refused;
+    if (request_version(req) >= 1 && (op->in->election_type < 0 || op->in->election_type > 1))
+        refused = KERR_INVALID_REQUEST;
+    if (refused != KERR_NONE) {
+        if (refuse_all(op, refused))
             respond(op);
         else
             request_no_memory(req);

@@ -3,7 +3,7 @@
 #include "protocol/msg/offset_for_leader_epoch.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/rights.h"
 
 static enum kerr end_of(struct request *req, struct str topic,
                         const struct offset_for_leader_epoch_request_partition *asked,
@@ -32,6 +32,7 @@ static bool fill(struct request *req, struct offset_for_leader_epoch_response *o
     if (!out->topics.v)
         return false;
     out->topics.n = body->topics.n;
+    bool broker = rights_cluster_unlogged(req, ACL_CLUSTER_ACTION);
     for (int32_t t = 0; t < body->topics.n; t++) {
         const struct offset_for_leader_epoch_request_topic *from = &body->topics.v[t];
         struct offset_for_leader_epoch_response_topic *to = &out->topics.v[t];
@@ -41,10 +42,12 @@ static bool fill(struct request *req, struct offset_for_leader_epoch_response *o
         if (!to->partitions.v)
             return false;
         to->partitions.n = from->partitions.n;
+        bool may = broker || rights_topic(req, ACL_DESCRIBE, from->topic);
         for (int32_t i = 0; i < from->partitions.n; i++) {
             struct offset_for_leader_epoch_response_partition *p = &to->partitions.v[i];
             p->partition = from->partitions.v[i].partition;
-            p->error_code = (int16_t)end_of(req, from->topic, &from->partitions.v[i], p);
+            p->error_code = (int16_t)(may ? end_of(req, from->topic, &from->partitions.v[i], p)
+                                          : KERR_TOPIC_AUTHORIZATION_FAILED);
         }
     }
     return true;

@@ -14,7 +14,7 @@
 #include "server/auto_create.h"
 #include "server/broker.h"
 #include "server/handlers.h"
-#include "server/request.h"
+#include "server/rights.h"
 
 enum { FIRST_VERSION_LIST = 4, FIRST_VERSION_SHARE = 6 };
 enum key_type { KEY_GROUP = 0, KEY_TRANSACTION = 1, KEY_SHARE = 2 };
@@ -84,6 +84,18 @@ static bool is_known(const struct request *req, int8_t type)
            (type == KEY_SHARE && request_version(req) >= FIRST_VERSION_SHARE);
 }
 
+/* What the client lacks; KERR_NONE: nothing. */
+static enum kerr refusal(const struct request *req, int8_t type, struct str key)
+{
+    if (type == KEY_GROUP && !rights_group(req, ACL_DESCRIBE, key))
+        return KERR_GROUP_AUTHORIZATION_FAILED;
+    if (type == KEY_TRANSACTION && !rights_txn(req, ACL_DESCRIBE, key))
+        return KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    if (type == KEY_SHARE && !rights_cluster(req, ACL_CLUSTER_ACTION))
+        return KERR_CLUSTER_AUTHORIZATION_FAILED;
+    return KERR_NONE;
+}
+
 /* ---- the answers ---- */
 
 static void answer_flat(struct request *req, const struct found *f)
@@ -115,7 +127,7 @@ void handle_find_coordinator(struct request *req)
     bool list = request_version(req) >= FIRST_VERSION_LIST, known = is_known(req, in->key_type);
     int32_t n = list ? in->coordinator_keys.n : 1;
     struct find_coordinator_response out;
-    struct found f = nobody(KERR_INVALID_REQUEST);
+    struct found f = {0}; /* of the last key */
     bool create = false;
     find_coordinator_response_init(&out);
     out.coordinators.v = find_coordinator_response_coordinator_new(req->arena, n);
@@ -127,8 +139,8 @@ void handle_find_coordinator(struct request *req)
     for (int32_t i = 0; i < n; i++) {
         bool missing = false;
         struct str key = list ? in->coordinator_keys.v[i] : in->key;
-        if (known)
-            f = find(req, s, in->key_type, key, &missing);
+        enum kerr refused = known ? refusal(req, in->key_type, key) : KERR_INVALID_REQUEST;
+        f = refused ? nobody(refused) : find(req, s, in->key_type, key, &missing);
         put_entry(&out.coordinators.v[i], key, &f);
         create = create || missing;
     }

@@ -6,6 +6,7 @@
 #include "protocol/msg/sync_group.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
+#include "server/rights.h"
 
 enum { FIRST_VERSION_SYNC_PROTOCOL = 5, FIRST_VERSION_JOIN_NULL_PROTOCOL = 7 };
 
@@ -33,6 +34,10 @@ void handle_join_group(struct request *req)
         refuse_join(req, KERR_UNSUPPORTED_VERSION);
         return;
     }
+    if (!rights_group(req, ACL_READ, in->group_id)) {
+        refuse_join(req, KERR_GROUP_AUTHORIZATION_FAILED);
+        return;
+    }
     struct group_op *op = group_op_new(req, GROUP_JOIN);
     if (op)
         group_op_submit(op);
@@ -58,19 +63,32 @@ void handle_sync_group(struct request *req)
         refuse_sync(req, KERR_INCONSISTENT_GROUP_PROTOCOL);
         return;
     }
+    if (!rights_group(req, ACL_READ, in->group_id)) {
+        refuse_sync(req, KERR_GROUP_AUTHORIZATION_FAILED);
+        return;
+    }
     struct group_op *op = group_op_new(req, GROUP_SYNC);
     if (op)
         group_op_submit(op);
+}
+
+static void refuse_heartbeat(struct request *req, enum kerr e)
+{
+    struct heartbeat_response out;
+    heartbeat_response_init(&out);
+    out.error_code = (int16_t)e;
+    request_respond(req, &out);
 }
 
 void handle_heartbeat(struct request *req)
 {
     const struct heartbeat_request *in = req->body;
     if (too_new(req, in->group_instance_id)) {
-        struct heartbeat_response out;
-        heartbeat_response_init(&out);
-        out.error_code = KERR_UNSUPPORTED_VERSION;
-        request_respond(req, &out);
+        refuse_heartbeat(req, KERR_UNSUPPORTED_VERSION);
+        return;
+    }
+    if (!rights_group(req, ACL_READ, in->group_id)) {
+        refuse_heartbeat(req, KERR_GROUP_AUTHORIZATION_FAILED);
         return;
     }
     struct group_op *op = group_op_new(req, GROUP_HEARTBEAT);
@@ -80,7 +98,14 @@ void handle_heartbeat(struct request *req)
 
 void handle_leave_group(struct request *req)
 {
+    const struct leave_group_request *in = req->body;
     struct group_op *op = group_op_new(req, GROUP_LEAVE);
-    if (op)
+    if (!op)
+        return;
+    if (rights_group(req, ACL_READ, in->group_id)) {
         group_op_submit(op);
+        return;
+    }
+    ((struct leave_group_response *)op->out)->error_code = KERR_GROUP_AUTHORIZATION_FAILED;
+    group_op_answer(op);
 }

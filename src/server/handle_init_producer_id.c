@@ -4,6 +4,7 @@
 #include "protocol/msg/init_producer_id.h"
 #include "server/broker.h"
 #include "server/handlers.h"
+#include "server/rights.h"
 #include "server/txn_op.h"
 
 enum { FIRST_VERSION_FENCED = 4 };
@@ -38,11 +39,24 @@ static void ask_coordinator(struct request *req, const struct init_producer_id_r
     txn_op_submit(op);
 }
 
+/* What the client lacks, or NONE. */
+static enum kerr refusal(const struct request *req, struct str transactional_id)
+{
+    if (str_is_null(transactional_id))
+        return rights_idempotent(req) ? KERR_NONE : KERR_CLUSTER_AUTHORIZATION_FAILED;
+    return rights_txn(req, ACL_WRITE, transactional_id)
+               ? KERR_NONE
+               : KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+}
+
 void handle_init_producer_id(struct request *req)
 {
     const struct init_producer_id_request *in = req->body;
     int64_t id = -1;
-    if ((in->producer_id == -1) != (in->producer_epoch == -1))
+    enum kerr refused = refusal(req, in->transactional_id);
+    if (refused != KERR_NONE)
+        answer(req, refused, -1, -1);
+    else if ((in->producer_id == -1) != (in->producer_epoch == -1))
         answer(req, KERR_INVALID_REQUEST, -1, -1);
     else if (!str_is_null(in->transactional_id))
         ask_coordinator(req, in);

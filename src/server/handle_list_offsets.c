@@ -7,6 +7,7 @@
 #include "server/handlers.h"
 #include "server/index_set.h"
 #include "server/request_later.h"
+#include "server/rights.h"
 
 #define FIRST_VERSION_ONE_OFFSET 1
 #define FIRST_VERSION_LEADER_EPOCH 4
@@ -16,7 +17,7 @@ struct lookup_slot { /* one partition, in the order of the request */
     struct str topic;
     const struct list_offsets_request_partition *asked;
     struct list_offsets_response_partition *out;
-    bool twice;
+    bool twice, refused;
 };
 
 struct lookup_op { /* in the request's arena */
@@ -113,6 +114,8 @@ static enum kerr look_up(struct lookup_op *op, struct partition *p,
 
 static enum kerr look_up_one(struct lookup_op *op, struct lookup_slot *s)
 {
+    if (s->refused)
+        return KERR_TOPIC_AUTHORIZATION_FAILED;
     if (request_version(op->req) >= FIRST_VERSION_ONE_OFFSET) {
         if (s->twice)
             return KERR_INVALID_REQUEST;
@@ -151,10 +154,13 @@ static bool lay_out(struct lookup_op *op)
         if (!to->partitions.v)
             return false;
         to->partitions.n = from->partitions.n;
+        bool refused = !rights_topic(op->req, ACL_DESCRIBE, from->name);
         for (int32_t i = 0; i < from->partitions.n; i++) {
             to->partitions.v[i].partition_index = from->partitions.v[i].partition_index;
-            op->slots[op->slots_n++] = (struct lookup_slot){
-                .topic = from->name, .asked = &from->partitions.v[i], .out = &to->partitions.v[i]};
+            op->slots[op->slots_n++] = (struct lookup_slot){.topic = from->name,
+                                                            .asked = &from->partitions.v[i],
+                                                            .out = &to->partitions.v[i],
+                                                            .refused = refused};
         }
     }
     return mark_duplicates(op);

@@ -9,10 +9,13 @@
 #include "server/metadata_answer.h"
 #include "server/mutation_quota.h"
 #include "server/name_set.h"
+#include "server/rights.h"
 
 struct asked {
     const struct metadata_request_topic *topic;
     int created; /* index in metadata_op.created, or -1 */
+    bool hidden; /* the client may not see the topic of that name; ids are looked at later */
+    bool may_not_create;
 };
 
 struct metadata_op {
@@ -99,14 +102,19 @@ static void put_partition(struct metadata_op *op, int32_t number, const struct p
 
 /* ---- topics ---- */
 
+static void put_operations(const struct metadata_op *op, struct metadata_response_topic *out)
+{
+    if (op->in->include_topic_authorized_operations)
+        out->topic_authorized_operations = rights_on(op->req, ACL_TOPIC, out->name);
+}
+
 static void put_known(struct metadata_op *op, const struct topic_info *t,
                       struct metadata_response_topic *out)
 {
     out->name = t->name;
     out->topic_id = t->id;
     out->is_internal = t->internal;
-    if (op->in->include_topic_authorized_operations)
-        out->topic_authorized_operations = topic_operations_all();
+    put_operations(op, out);
     out->partitions.v = metadata_response_partition_new(op->req->arena, t->partitions_n);
     if (!out->partitions.v) {
         op->exhausted = true;
@@ -125,29 +133,43 @@ static enum kerr unknown_name_error(const struct metadata_op *op, const struct a
                                                   : KERR_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
-static void put_asked(struct metadata_op *op, const struct asked *asked,
-                      struct metadata_response_topic *out)
+/* Ids are no secret, names are. */
+static void put_asked_id(struct metadata_op *op, struct uuid id,
+                         struct metadata_response_topic *out)
 {
-    const struct metadata_request_topic *want = asked->topic;
-    const struct topic_info *t = by_id(want) ? metadata_topic_by_id(op->snapshot, want->topic_id)
-                                             : metadata_topic(op->snapshot, want->name);
+    const struct topic_info *t = metadata_topic_by_id(op->snapshot, id);
+    if (t && rights_topic(op->req, ACL_DESCRIBE, t->name)) {
+        put_known(op, t, out);
+        return;
+    }
+    out->error_code = t ? KERR_TOPIC_AUTHORIZATION_FAILED : KERR_UNKNOWN_TOPIC_ID;
+    out->name = STR_NULL;
+    out->topic_id = id;
+}
+
+static void put_asked_name(struct metadata_op *op, const struct asked *asked,
+                           struct metadata_response_topic *out)
+{
+    struct str name = asked->topic->name;
+    const struct topic_info *t = asked->hidden ? NULL : metadata_topic(op->snapshot, name);
     if (t) {
         put_known(op, t, out);
-    } else if (by_id(want)) {
-        out->error_code = KERR_UNKNOWN_TOPIC_ID;
-        out->name = STR_NULL;
-        out->topic_id = want->topic_id;
-    } else {
-        out->error_code = (int16_t)unknown_name_error(op, asked);
-        out->name = want->name;
-        out->is_internal = topic_is_internal(want->name);
+        return;
     }
+    out->name = name;
+    out->is_internal = !asked->hidden && topic_is_internal(name);
+    if (asked->hidden || asked->may_not_create) {
+        out->error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
+        return;
+    }
+    out->error_code = (int16_t)unknown_name_error(op, asked);
+    put_operations(op, out);
 }
 
 static void put_topics(struct metadata_op *op, struct metadata_response *out)
 {
     struct arena *a = op->req->arena;
-    bool all = asks_for_all(op->req, op->in);
+    bool all = asks_for_all(op->req, op->in), checked = rights_checked(op->req);
     const struct topic_info **topics = all ? metadata_topics(op->snapshot, a) : NULL;
     int32_t n = all ? metadata_topics_n(op->snapshot) : op->topics_n;
     out->topics.v = metadata_response_topic_new(a, n);
@@ -155,12 +177,18 @@ static void put_topics(struct metadata_op *op, struct metadata_response *out)
         op->exhausted = true;
         return;
     }
-    out->topics.n = n;
     for (int32_t i = 0; i < n && !op->exhausted; i++) {
+        struct metadata_response_topic *to = &out->topics.v[out->topics.n];
+        if (all && checked &&
+            !rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TOPIC, topics[i]->name))
+            continue;
+        out->topics.n++;
         if (all)
-            put_known(op, topics[i], &out->topics.v[i]);
+            put_known(op, topics[i], to);
+        else if (by_id(op->topics[i].topic))
+            put_asked_id(op, op->topics[i].topic->topic_id, to);
         else
-            put_asked(op, &op->topics[i], &out->topics.v[i]);
+            put_asked_name(op, &op->topics[i], to);
     }
 }
 
@@ -196,7 +224,7 @@ static void answer(struct metadata_op *op)
     out.cluster_id = str_of(broker_cluster_id(req->broker));
     out.controller_id = metadata_controller(op->snapshot);
     if (op->in->include_cluster_authorized_operations)
-        out.cluster_authorized_operations = cluster_operations_all();
+        out.cluster_authorized_operations = rights_on_cluster(req);
     put_brokers(op, &out);
     if (!op->exhausted)
         put_topics(op, &out);
@@ -226,7 +254,10 @@ static int gather(struct metadata_op *op)
         const struct metadata_request_topic *t = &op->in->topics.v[i];
         struct str id = {(const char *)t->topic_id.b, sizeof(t->topic_id.b)};
         if (by_id(t) ? name_set_add(&ids, id) : name_set_add(&names, t->name))
-            op->topics[op->topics_n++] = (struct asked){t, -1};
+            op->topics[op->topics_n++] = (struct asked){
+                .topic = t,
+                .created = -1,
+                .hidden = !by_id(t) && !rights_topic(op->req, ACL_DESCRIBE, t->name)};
     }
     return 0;
 }
@@ -241,7 +272,10 @@ static int gather_unknown(struct metadata_op *op)
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(op->req->broker));
     for (int32_t i = 0; i < op->topics_n; i++) {
         const struct metadata_request_topic *t = op->topics[i].topic;
-        if (by_id(t) || topic_name_problem(t->name) || metadata_topic(s, t->name))
+        if (by_id(t) || op->topics[i].hidden || metadata_topic(s, t->name))
+            continue;
+        op->topics[i].may_not_create = !rights_create_topic(op->req, t->name);
+        if (op->topics[i].may_not_create || topic_name_problem(t->name))
             continue;
         op->topics[i].created = op->created_n;
         op->created[op->created_n++] =

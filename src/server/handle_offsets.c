@@ -7,7 +7,10 @@
 #include "server/group_op.h"
 #include "server/handlers.h"
 #include "server/request_later.h"
+#include "server/rights.h"
 #include "server/store_offsets.h"
+
+enum { FIRST_VERSION_FETCH_ERROR = 2, FIRST_VERSION_FETCH_GROUPS = 8 };
 
 /* ---- version 0, in the store ---- */
 
@@ -95,20 +98,25 @@ static void fetch_from_store(struct job *job)
 
 /* ---- OffsetCommit ---- */
 
-/* Marks what is not in the metadata, or all with `whole`. Is anything left? */
+/* Marks what may not be read and what is not in the metadata, or all with `whole`. Is anything
+ * left? */
 static bool mark_commits(struct request *req, struct offset_commit_response *out, enum kerr whole)
 {
     bool left = false;
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(req->broker));
-    for (int32_t t = 0; t < out->topics.n; t++)
+    for (int32_t t = 0; t < out->topics.n; t++) {
+        enum kerr topic = whole;
+        if (whole == KERR_NONE && !rights_topic(req, ACL_READ, out->topics.v[t].name))
+            topic = KERR_TOPIC_AUTHORIZATION_FAILED;
         for (int32_t i = 0; i < out->topics.v[t].partitions.n; i++) {
             struct offset_commit_response_partition *p = &out->topics.v[t].partitions.v[i];
-            if (whole != KERR_NONE)
-                p->error_code = (int16_t)whole;
+            if (topic != KERR_NONE)
+                p->error_code = (int16_t)topic;
             else if (!metadata_partition(s, out->topics.v[t].name, p->partition_index))
                 p->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
             left = left || p->error_code == KERR_NONE;
         }
+    }
     metadata_release(s);
     return left;
 }
@@ -116,11 +124,15 @@ static bool mark_commits(struct request *req, struct offset_commit_response *out
 void handle_offset_commit(struct request *req)
 {
     const struct offset_commit_request *in = req->body;
-    bool too_new = !str_is_null(in->group_instance_id) && !group_instances_allowed(req);
+    enum kerr whole = KERR_NONE;
     struct group_op *op = group_op_new(req, GROUP_COMMIT);
     if (!op)
         return;
-    if (!mark_commits(req, op->out, too_new ? KERR_UNSUPPORTED_VERSION : KERR_NONE))
+    if (!rights_group(req, ACL_READ, in->group_id))
+        whole = KERR_GROUP_AUTHORIZATION_FAILED;
+    else if (!str_is_null(in->group_instance_id) && !group_instances_allowed(req))
+        whole = KERR_UNSUPPORTED_VERSION;
+    if (!mark_commits(req, op->out, whole))
         group_op_answer(op);
     else if (request_version(req) == 0)
         run_on_worker(op, commit_to_store);
@@ -130,11 +142,77 @@ void handle_offset_commit(struct request *req)
 
 /* ---- OffsetFetch ---- */
 
+/* Of topics that the client may not see nothing is told: those asked for get an error, from a list
+ * of all they are left out. For each of the two forms that answers have. */
+#define HIDE_TOPICS(req, topics, all)                                                          \
+    do {                                                                                       \
+        int32_t left_ = 0;                                                                     \
+        for (int32_t t_ = 0; t_ < (topics)->n; t_++) {                                         \
+            bool may_ = rights_may((req), ACL_DESCRIBE, ACL_TOPIC, (topics)->v[t_].name);      \
+            for (int32_t i_ = 0; !may_ && i_ < (topics)->v[t_].partitions.n; i_++) {           \
+                (topics)->v[t_].partitions.v[i_].committed_offset = -1;                        \
+                (topics)->v[t_].partitions.v[i_].committed_leader_epoch = -1;                  \
+                (topics)->v[t_].partitions.v[i_].metadata = STR_LIT("");                       \
+                (topics)->v[t_].partitions.v[i_].error_code = KERR_TOPIC_AUTHORIZATION_FAILED; \
+            }                                                                                  \
+            if (may_ || !(all))                                                                \
+                (topics)->v[left_++] = (topics)->v[t_];                                        \
+        }                                                                                      \
+        (topics)->n = left_;                                                                   \
+    } while (0)
+
+static void hide_topics(struct group_op *op)
+{
+    const struct offset_fetch_request *in = op->req->body;
+    struct offset_fetch_response *out = op->out;
+    HIDE_TOPICS(op->req, &out->topics, in->topics.n < 0);
+    for (int32_t i = 0; i < out->groups.n; i++)
+        HIDE_TOPICS(op->req, &out->groups.v[i].topics, in->groups.v[i].topics.n < 0);
+}
+
+/* Of a version that asks about one group. Old ones tell an error beside each partition. */
+static void refuse_fetch(struct group_op *op, enum kerr e)
+{
+    const struct offset_fetch_request *in = op->req->body;
+    struct offset_fetch_response *out = op->out;
+    bool spread = request_version(op->req) < FIRST_VERSION_FETCH_ERROR;
+    out->error_code = (int16_t)e;
+    if (spread)
+        out->topics.v = offset_fetch_response_topic_new(op->req->arena, in->topics.n);
+    for (int32_t t = 0; spread && out->topics.v && t < in->topics.n; t++) {
+        struct offset_fetch_response_topic *to = &out->topics.v[out->topics.n++];
+        int32_t n = in->topics.v[t].partition_indexes.n;
+        to->name = in->topics.v[t].name;
+        to->partitions.v = offset_fetch_response_partition_new(op->req->arena, n);
+        for (int32_t i = 0; to->partitions.v && i < n; i++)
+            to->partitions.v[to->partitions.n++] = (struct offset_fetch_response_partition){
+                .partition_index = in->topics.v[t].partition_indexes.v[i],
+                .committed_offset = -1,
+                .committed_leader_epoch = -1,
+                .metadata = STR_LIT(""),
+                .error_code = (int16_t)e};
+    }
+    op->call.no_memory = op->req->arena->exhausted;
+    group_op_answer(op);
+}
+
 void handle_offset_fetch(struct request *req)
 {
+    const struct offset_fetch_request *in = req->body;
     struct group_op *op = group_op_new(req, GROUP_FETCH);
     if (!op)
         return;
+    if (request_version(req) < FIRST_VERSION_FETCH_GROUPS &&
+        !rights_group(req, ACL_DESCRIBE, in->group_id)) {
+        refuse_fetch(op, KERR_GROUP_AUTHORIZATION_FAILED);
+        return;
+    }
+    struct offset_fetch_response *out = op->out;
+    for (int32_t i = 0; i < out->groups.n; i++)
+        if (!rights_group(req, ACL_DESCRIBE, out->groups.v[i].group_id))
+            out->groups.v[i].error_code = KERR_GROUP_AUTHORIZATION_FAILED;
+    if (rights_checked(req))
+        op->finish = hide_topics;
     if (request_version(req) == 0)
         run_on_worker(op, fetch_from_store);
     else

@@ -10,6 +10,7 @@
 #include "server/leader_hints.h"
 #include "server/produce_op.h"
 #include "server/request_quota.h"
+#include "server/rights.h"
 
 #define FIRST_VERSION_STORAGE_ERROR 4
 #define FIRST_VERSION_HINTS 10
@@ -38,12 +39,17 @@ static bool lay_out(struct produce_op *op)
         if (!to->partition_responses.v)
             return false;
         to->partition_responses.n = from->partition_data.n;
+        enum kerr refused = rights_topic(op->req, ACL_WRITE, from->name)
+                                ? KERR_NONE
+                                : KERR_TOPIC_AUTHORIZATION_FAILED;
         for (int32_t i = 0; i < from->partition_data.n; i++) {
             struct produce_response_partition_response *out = &to->partition_responses.v[i];
             out->index = from->partition_data.v[i].index;
             out->base_offset = -1;
-            op->slots[op->slots_n++] = (struct produce_slot){
-                .out = out, .data = &from->partition_data.v[i], .topic = from->name};
+            op->slots[op->slots_n++] = (struct produce_slot){.out = out,
+                                                             .data = &from->partition_data.v[i],
+                                                             .topic = from->name,
+                                                             .refused = refused};
         }
     }
     return true;
@@ -170,10 +176,10 @@ static enum kerr produce_one(struct produce_op *op, int slot,
 {
     const struct produce_request_partition_data *data = op->slots[slot].data;
     struct topic_partition tp = {op->slots[slot].topic, data->index};
-    if (op->body->acks < -1 || op->body->acks > 1)
-        return KERR_INVALID_REQUIRED_ACKS;
     if (op->slots[slot].refused != KERR_NONE)
         return op->slots[slot].refused;
+    if (op->body->acks < -1 || op->body->acks > 1)
+        return KERR_INVALID_REQUIRED_ACKS;
     if (!metadata_partition(snapshot, tp.topic, tp.partition))
         return KERR_UNKNOWN_TOPIC_OR_PARTITION;
     if (topic_is_internal(tp.topic) && !is_admin_client(op->req))
@@ -250,6 +256,17 @@ void produce_answer(struct produce_op *op)
     request_respond(op->req, &op->response);
 }
 
+/* Records of a transaction are its owner's to write: else nothing of the request is appended. */
+static void check_transaction(struct produce_op *op)
+{
+    struct str id = op->body->transactional_id;
+    if (!rights_checked(op->req) || !produce_is_transactional(op) ||
+        (!str_is_null(id) && rights_txn(op->req, ACL_WRITE, id)))
+        return;
+    for (int i = 0; i < op->slots_n; i++)
+        op->slots[i].refused = KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+}
+
 void handle_produce(struct request *req)
 {
     struct produce_op *op = arena_new(req->arena, struct produce_op);
@@ -257,8 +274,10 @@ void handle_produce(struct request *req)
         op->req = req;
         op->body = req->body;
     }
-    if (op && lay_out(op))
-        produce_start(op);
-    else
+    if (!op || !lay_out(op)) {
         request_no_memory(req);
+        return;
+    }
+    check_transaction(op);
+    produce_start(op);
 }

@@ -10,6 +10,7 @@
 #include "protocol/msg/end_txn.h"
 #include "server/broker.h"
 #include "server/handlers.h"
+#include "server/rights.h"
 #include "server/txn_op.h"
 
 enum { FIRST_VERSION_FENCED = 2, FIRST_VERSION_BATCH = 4 };
@@ -70,18 +71,26 @@ static bool fill_call(struct request *req, const struct metadata_snapshot *s, co
     c->partitions = arena_array(req->arena, struct txn_call_partition, (size_t)count_partitions(t));
     if (!c->partitions)
         return false;
-    for (int32_t i = 0; i < t->topics.n; i++)
+    if (client && !rights_txn(req, ACL_WRITE, t->transactional_id))
+        c->error = KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    for (int32_t i = 0; i < t->topics.n; i++) {
+        struct str name = t->topics.v[i].name;
+        bool may = !client || c->error == KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED ||
+                   (!topic_is_internal(name) && rights_topic(req, ACL_WRITE, name));
         for (int32_t j = 0; j < t->topics.v[i].partitions.n; j++) {
             struct txn_call_partition *p = &c->partitions[c->partitions_n++];
-            p->topic = t->topics.v[i].name;
+            p->topic = name;
             p->partition = t->topics.v[i].partitions.v[j];
-            if (client && topic_is_internal(p->topic))
+            if (c->error == KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                continue;
+            if (!may)
                 p->error = KERR_TOPIC_AUTHORIZATION_FAILED;
             else if (!metadata_partition(s, p->topic, p->partition))
                 p->error = KERR_UNKNOWN_TOPIC_OR_PARTITION;
             if (p->error != KERR_NONE)
                 c->error = KERR_OPERATION_NOT_ATTEMPTED;
         }
+    }
     return true;
 }
 
@@ -155,6 +164,11 @@ void handle_add_partitions_to_txn(struct request *req)
         request_no_memory(req);
         return;
     }
+    if (is_batch(req) && !rights_cluster(req, ACL_CLUSTER_ACTION)) {
+        a->out.error_code = KERR_CLUSTER_AUTHORIZATION_FAILED;
+        request_respond(req, &a->out);
+        return;
+    }
     struct txn_op *op = txn_op_new(req, a->n, answer_added);
     if (!op)
         return;
@@ -199,6 +213,10 @@ void handle_add_offsets_to_txn(struct request *req)
                                    .epoch = in->producer_epoch,
                                    .partitions = p,
                                    .partitions_n = 1};
+    if (!rights_txn(req, ACL_WRITE, in->transactional_id))
+        op->calls->error = KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    else if (!rights_group(req, ACL_READ, in->group_id))
+        op->calls->error = KERR_GROUP_AUTHORIZATION_FAILED;
     txn_op_submit(op);
 }
 
@@ -223,5 +241,7 @@ void handle_end_txn(struct request *req)
                                    .producer_id = in->producer_id,
                                    .epoch = in->producer_epoch,
                                    .commit = in->committed};
+    if (!rights_txn(req, ACL_WRITE, in->transactional_id))
+        op->calls->error = KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
     txn_op_submit(op);
 }

@@ -9,6 +9,7 @@
 #include "server/broker.h"
 #include "server/group_op.h"
 #include "server/handlers.h"
+#include "server/rights.h"
 
 enum { FIRST_VERSION_LOADING = 2, FIRST_VERSION_ABORTABLE = 4 };
 
@@ -23,13 +24,17 @@ static bool mark(struct request *req, struct txn_offset_commit_response *out)
 {
     bool left = false;
     const struct metadata_snapshot *s = metadata_acquire(broker_metadata(req->broker));
-    for (int32_t t = 0; t < out->topics.n; t++)
+    for (int32_t t = 0; t < out->topics.n; t++) {
+        bool may = rights_topic(req, ACL_READ, out->topics.v[t].name);
         for (int32_t i = 0; i < out->topics.v[t].partitions.n; i++) {
             struct txn_offset_commit_response_partition *p = &out->topics.v[t].partitions.v[i];
-            if (!metadata_partition(s, out->topics.v[t].name, p->partition_index))
+            if (!may)
+                p->error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
+            else if (!metadata_partition(s, out->topics.v[t].name, p->partition_index))
                 p->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
             left = left || p->error_code == KERR_NONE;
         }
+    }
     metadata_release(s);
     return left;
 }
@@ -129,7 +134,11 @@ void handle_txn_offset_commit(struct request *req)
     struct group_op *op = group_op_new(req, GROUP_TXN_COMMIT);
     if (!op)
         return;
-    if (!mark(req, op->out))
+    if (!rights_txn(req, ACL_WRITE, in->transactional_id))
+        refuse(op, KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    else if (!rights_group(req, ACL_READ, in->group_id))
+        refuse(op, KERR_GROUP_AUTHORIZATION_FAILED);
+    else if (!mark(req, op->out))
         group_op_answer(op);
     else if (in->producer_id < 0)
         refuse(op, KERR_INVALID_PRODUCER_ID_MAPPING);

@@ -10,6 +10,7 @@
 #include "server/dynamic_config.h"
 #include "server/handlers.h"
 #include "server/request_later.h"
+#include "server/rights.h"
 
 typedef struct write_txn_markers_request_marker marker;
 typedef struct write_txn_markers_response_partition result;
@@ -231,6 +232,13 @@ void handle_write_txn_markers(struct request *req)
         op->req = req;
     if (!op || !lay_out(op)) {
         request_no_memory(req);
+        return;
+    }
+    if (!rights_cluster_unlogged(req, ACL_ALTER) && !rights_cluster(req, ACL_CLUSTER_ACTION)) {
+        for (int i = 0; i < op->n; i++)
+            op->slots[i].out->error_code = KERR_CLUSTER_AUTHORIZATION_FAILED;
+        req->refused = KERR_CLUSTER_AUTHORIZATION_FAILED;
+        answer(op);
         return;
     }
     for (int i = 0; i < op->n; i++)

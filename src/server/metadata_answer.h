@@ -1,5 +1,4 @@
-/* metadata_answer.h - what Metadata and DescribeCluster both show: brokers as seen from a listener,
- * and the operations that are allowed.
+/* metadata_answer.h - what Metadata and DescribeCluster both show: brokers as seen from a listener.
  *
  * THREADS    the request's reactor, between metadata_acquire and _release of the snapshot. */
 #ifndef SERVER_METADATA_ANSWER_H
@@ -18,10 +17,5 @@ struct visible_broker {
 /* Count of *out (in the arena), or -ENOMEM. Borrowed from the snapshot. */
 int visible_brokers(const struct metadata_snapshot *s, struct str listener, struct arena *a,
                     struct visible_broker **out);
-
-/* Bits of Kafka's ACL operations: all that exist for a topic or for the cluster, since no
- * authorizer restricts them. */
-int32_t topic_operations_all(void);
-int32_t cluster_operations_all(void);
 
 #endif

@@ -45,6 +45,8 @@ struct produce_op {
     int waiting; /* slots whose records are not committed yet */
 };
 
+/* Has it records of a transaction? (produce_verify.c) */
+bool produce_is_transactional(const struct produce_op *op);
 /* Before that: may have to ask about transactions; true: `then` comes on the reactor when that is
  * over. (produce_verify.c) */
 bool produce_verify(struct produce_op *op, void (*then)(struct produce_op *op));

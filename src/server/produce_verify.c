@@ -117,13 +117,22 @@ static bool begin(struct produce_op *op, struct produce_slot *s, const struct fi
     return ask && s->txn_guard != 0;
 }
 
+bool produce_is_transactional(const struct produce_op *op)
+{
+    struct first_batch f;
+    for (int i = 0; i < op->slots_n; i++)
+        if (is_transactional(&op->slots[i].data->records, &f))
+            return true;
+    return false;
+}
+
 /* All batches of a request are of one producer; false: they are not. */
 static bool read_producer(struct produce_op *op, struct first_batch *out, bool *any)
 {
     *any = false;
     for (int i = 0; i < op->slots_n; i++) {
         struct first_batch f;
-        if (!is_transactional(&op->slots[i].data->records, &f))
+        if (op->slots[i].refused || !is_transactional(&op->slots[i].data->records, &f))
             continue;
         if (*any && (f.producer_id != out->producer_id || f.epoch != out->epoch))
             return false;
@@ -136,7 +145,8 @@ static bool read_producer(struct produce_op *op, struct first_batch *out, bool *
 static void refuse_all(struct produce_op *op, enum kerr e, const char *why)
 {
     for (int i = 0; i < op->slots_n; i++)
-        refuse(&op->slots[i], e, why);
+        if (op->slots[i].refused == KERR_NONE)
+            refuse(&op->slots[i], e, why);
 }
 
 static struct verifying *verifying_new(struct produce_op *op, const struct first_batch *f)
@@ -163,7 +173,7 @@ static void gather(struct produce_op *op, struct verifying *v)
     for (int i = 0; i < op->slots_n; i++) {
         struct produce_slot *s = &op->slots[i];
         struct first_batch f;
-        if (!is_transactional(&s->data->records, &f) || !begin(op, s, &f))
+        if (s->refused || !is_transactional(&s->data->records, &f) || !begin(op, s, &f))
             continue;
         v->slots[q->n] = i;
         q->partitions[q->n++] =

@@ -16,6 +16,7 @@
 #include "server/first_news.h"
 #include "server/handlers.h"
 #include "server/request_quota.h"
+#include "server/rights.h"
 
 /* Decoding may take this many bytes for each byte of the frame, plus a little for small ones; more
  * is no message that a client would send. */
@@ -98,22 +99,41 @@ static void *field_of(const struct struct_desc *d, void *response, const char *n
     return NULL;
 }
 
-/* An order of some cluster's controller, or a report to it; there is no cluster here, and whoever
- * says that he is one is a stranger. */
-static void refuse_stranger(struct request *req)
+/* Without its handler. */
+static void refuse(struct request *req)
 {
-    void *out = arena_calloc(req->arena, 1, req->api->response->body->size);
+    const struct msg_desc *desc = req->api->response;
+    void *out = arena_calloc(req->arena, 1, desc->body->size);
     if (!out) {
         request_no_memory(req);
         return;
     }
+    msg_init(desc, out);
+    req->refused = KERR_CLUSTER_AUTHORIZATION_FAILED;
+    *(int16_t *)field_of(desc->body, out, "error_code") = KERR_CLUSTER_AUTHORIZATION_FAILED;
+    struct str *text = field_of(desc->body, out, "error_message");
+    if (text)
+        *text = str_of(kerr_text(KERR_CLUSTER_AUTHORIZATION_FAILED));
+    request_respond(req, out);
+}
+
+/* An order of some cluster's controller, or a report to it; there is no cluster here, and whoever
+ * says that he is one is a stranger. */
+static void refuse_stranger(struct request *req)
+{
     say_warn("KafkaApis",
              "%s of %s refused: this broker is by itself (zookeeper.connect is not set)",
              req->api->name, conn_peer(req->net->conn));
-    msg_init(req->api->response, out);
-    *(int16_t *)field_of(req->api->response->body, out, "error_code") =
-        KERR_CLUSTER_AUTHORIZATION_FAILED;
-    request_respond(req, out);
+    refuse(req);
+}
+
+/* The whole right that the API needs is in its row. */
+static bool lacks_right(struct request *req)
+{
+    if (!req->row->needs || rights_cluster(req, (enum acl_operation)req->row->needs))
+        return false;
+    req->refused = KERR_CLUSTER_AUTHORIZATION_FAILED;
+    return true;
 }
 
 void request_dispatch(struct broker *b, struct net_request *net)
@@ -141,6 +161,8 @@ void request_dispatch(struct broker *b, struct net_request *net)
         net_request_reserve(net, REQUEST_ANSWER_LARGE);
     if ((req->row->flags & API_MEMBERS_ONLY) && !broker_on_zookeeper(b))
         refuse_stranger(req);
+    else if (lacks_right(req) && !(req->row->flags & API_TELLS_EACH))
+        refuse(req);
     else if (!(req->row->flags & API_TELLS_CLUSTER) || !first_news_awaited(req))
         request_handle(req);
 }

@@ -31,12 +31,14 @@ enum api_flag {
         8, /* counts as that while it is worked on: a client has few of them at once */
     API_TELLS_CLUSTER = 16, /* waits for the first news of it (first_news.h) */
     API_MEMBERS_ONLY = 32,  /* a broker by itself hears it from no other: refused */
+    API_TELLS_EACH = 64,    /* a refusal is told for each thing it names: by the handler */
 };
 
 struct api_row {
     int16_t key;
     int16_t min, max; /* versions served (within the protocol table's) */
     unsigned flags;
+    int needs; /* the operation on the cluster that is all the right it needs; 0: rights.h */
     void (*handle)(struct request *req);
 };
 /* Rows of what this broker serves, by key. ApiVersions, dispatch and docs come from it. */
@@ -51,7 +53,8 @@ struct request {
     struct request_header header;
     const void *body; /* the API's generated request struct, decoded */
     struct arena *arena;
-    bool untimed; /* the handler's word: never held back for the time it takes */
+    bool untimed;      /* the handler's word: never held back for the time it takes */
+    enum kerr refused; /* the client lacks the row's right (API_TELLS_EACH), or another */
     /* request_quota.c's */
     struct request_run *run; /* what works on it now */
     int64_t worked_ns;

@@ -48,7 +48,8 @@ static double percent(int64_t ns)
 
 static bool held_back_for_time(const struct request *req)
 {
-    return !req->untimed && !(req->row->flags & API_CLUSTER_ACTION);
+    bool exempt = req->untimed || (req->row->flags & API_CLUSTER_ACTION);
+    return !exempt || req->refused != KERR_NONE;
 }
 
 int64_t request_time_throttle_ms(struct request *req)
