@@ -166,7 +166,7 @@ static void look_at_broker_name(struct request *req, struct alteration *a)
 static void look_at_broker(struct request *req, struct alteration *a)
 {
     look_at_broker_name(req, a);
-    if (a->error == KERR_NONE && !rights_cluster(req, ACL_ALTER_CONFIGS))
+    if (a->error == KERR_NONE && !authorize_cluster(req, ACL_ALTER_CONFIGS))
         refuse(a, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
 }
 
@@ -178,7 +178,7 @@ static void look_at(struct alter_op *op, struct alteration *a)
     else if (a->type == RESOURCE_BROKER)
         look_at_broker(req, a);
     else if (a->type == RESOURCE_BROKER_LOGGER && !op->whole &&
-             !rights_cluster(req, ACL_ALTER_CONFIGS))
+             !authorize_cluster(req, ACL_ALTER_CONFIGS))
         refuse(a, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
     else if (a->type == RESOURCE_BROKER_LOGGER && !op->whole && a->ops_n > 0)
         refuse(a, KERR_INVALID_REQUEST,

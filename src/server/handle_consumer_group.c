@@ -79,13 +79,13 @@ static void look_at_rights(struct group_op *op)
 {
     const struct consumer_group_describe_request *in = op->req->body;
     struct consumer_group_describe_response *out = op->out;
-    bool checked = rights_checked(op->req);
+    bool checked = authorizer_enabled(op->req);
     for (int32_t i = 0; i < out->groups.n; i++) {
         described *g = &out->groups.v[i];
         if (g->error_code == KERR_NONE && checked && !may_see_topics(op->req, g))
             hide(g);
         if (g->error_code == KERR_NONE && in->include_authorized_operations)
-            g->authorized_operations = rights_on(op->req, ACL_GROUP, g->group_id);
+            g->authorized_operations = authorized_operations(op->req, ACL_GROUP, g->group_id);
     }
 }
 

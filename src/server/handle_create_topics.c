@@ -87,7 +87,7 @@ static int put_success(struct create_op *op, int i)
         out->topic_id = t->id;
     if (request_version(op->req) < 5)
         return 0;
-    if (!rights_may_unlogged(op->req, ACL_DESCRIBE_CONFIGS, ACL_TOPIC, asked->name)) {
+    if (!authorize_quietly(op->req, ACL_DESCRIBE_CONFIGS, ACL_TOPIC, asked->name)) {
         out->topic_config_error_code = KERR_TOPIC_AUTHORIZATION_FAILED;
         return 0;
     }

@@ -255,7 +255,7 @@ static void describe_one(struct describe_op *op)
     }
     bool of_broker = op->asked->resource_type == RESOURCE_BROKER ||
                      op->asked->resource_type == RESOURCE_BROKER_LOGGER;
-    if (of_broker && !rights_cluster(op->req, ACL_DESCRIBE_CONFIGS))
+    if (of_broker && !authorize_cluster(op->req, ACL_DESCRIBE_CONFIGS))
         refuse(op, KERR_CLUSTER_AUTHORIZATION_FAILED, NULL);
     else if (op->asked->resource_type == RESOURCE_TOPIC)
         describe_topic(op);

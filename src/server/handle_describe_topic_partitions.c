@@ -81,7 +81,7 @@ static void put_topic(struct describe_op *op, struct str name, int32_t first)
     struct describe_topic_partitions_response_topic *out = &op->out.topics.v[op->out.topics.n++];
     const struct topic_info *t = metadata_topic(op->snapshot, name);
     out->name = name;
-    out->topic_authorized_operations = rights_on(op->req, ACL_TOPIC, name);
+    out->topic_authorized_operations = authorized_operations(op->req, ACL_TOPIC, name);
     if (!t) {
         out->error_code = topic_name_problem(name) ? KERR_INVALID_TOPIC_EXCEPTION
                                                    : KERR_UNKNOWN_TOPIC_OR_PARTITION;
@@ -103,13 +103,13 @@ static int by_name(const void *a, const void *b)
 static int32_t leave_out_hidden(struct describe_op *op, struct str *names, int32_t n, bool all)
 {
     int32_t left = 0;
-    if (!rights_checked(op->req))
+    if (!authorizer_enabled(op->req))
         return n;
     op->hidden = arena_array(op->req->arena, struct str, (size_t)n);
     if (!op->hidden)
         return -1;
     for (int32_t i = 0; i < n; i++)
-        if (all ? rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TOPIC, names[i])
+        if (all ? authorize_quietly(op->req, ACL_DESCRIBE, ACL_TOPIC, names[i])
                 : rights_topic(op->req, ACL_DESCRIBE, names[i]))
             names[left++] = names[i];
         else if (!all)

@@ -32,7 +32,7 @@ static bool fill(struct request *req, struct offset_for_leader_epoch_response *o
     if (!out->topics.v)
         return false;
     out->topics.n = body->topics.n;
-    bool broker = rights_cluster_unlogged(req, ACL_CLUSTER_ACTION);
+    bool broker = rights_cluster_quietly(req, ACL_CLUSTER_ACTION);
     for (int32_t t = 0; t < body->topics.n; t++) {
         const struct offset_for_leader_epoch_request_topic *from = &body->topics.v[t];
         struct offset_for_leader_epoch_response_topic *to = &out->topics.v[t];

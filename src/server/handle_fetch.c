@@ -58,8 +58,8 @@ static bool may_read(const struct fetch_op *op, int i)
 
 static void find_partitions(struct fetch_op *op, const struct metadata_snapshot *snapshot)
 {
-    bool checked = rights_checked(op->req), follower = op->replica_id >= 0;
-    bool trusted = !checked || (follower && rights_cluster(op->req, ACL_CLUSTER_ACTION));
+    bool checked = authorizer_enabled(op->req), follower = op->replica_id >= 0;
+    bool trusted = !checked || (follower && authorize_cluster(op->req, ACL_CLUSTER_ACTION));
     for (int i = 0; i < op->context.wants_n; i++) {
         struct fetch_slot *s = &op->slots[i];
         if (trusted || (!follower && may_read(op, i))) {

@@ -91,7 +91,7 @@ static enum kerr refusal(const struct request *req, int8_t type, struct str key)
         return KERR_GROUP_AUTHORIZATION_FAILED;
     if (type == KEY_TRANSACTION && !rights_txn(req, ACL_DESCRIBE, key))
         return KERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-    if (type == KEY_SHARE && !rights_cluster(req, ACL_CLUSTER_ACTION))
+    if (type == KEY_SHARE && !authorize_cluster(req, ACL_CLUSTER_ACTION))
         return KERR_CLUSTER_AUTHORIZATION_FAILED;
     return KERR_NONE;
 }

@@ -17,7 +17,7 @@ static void leave_out_hidden(struct group_op *op)
     struct list_groups_response *out = op->out;
     int32_t left = 0;
     for (int32_t i = 0; i < out->groups.n; i++)
-        if (rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_GROUP, out->groups.v[i].group_id))
+        if (authorize_quietly(op->req, ACL_DESCRIBE, ACL_GROUP, out->groups.v[i].group_id))
             out->groups.v[left++] = out->groups.v[i];
     out->groups.n = left;
 }
@@ -27,7 +27,7 @@ void handle_list_groups(struct request *req)
     struct group_op *op = group_op_new(req, GROUP_LIST);
     if (!op)
         return;
-    if (!rights_cluster_unlogged(req, ACL_DESCRIBE))
+    if (!rights_cluster_quietly(req, ACL_DESCRIBE))
         op->finish = leave_out_hidden;
     group_op_submit(op);
 }
@@ -41,7 +41,7 @@ static void add_operations(struct group_op *op)
     for (int32_t i = 0; i < out->groups.n; i++)
         if (out->groups.v[i].error_code == KERR_NONE)
             out->groups.v[i].authorized_operations =
-                rights_on(op->req, ACL_GROUP, out->groups.v[i].group_id);
+                authorized_operations(op->req, ACL_GROUP, out->groups.v[i].group_id);
 }
 
 void handle_describe_groups(struct request *req)

@@ -20,8 +20,8 @@ static void answer_list(struct txn_op *op)
     struct list_transactions_response *out = op->calls->out;
     int32_t left = 0;
     for (int32_t i = 0; i < out->transaction_states.n; i++)
-        if (rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TRANSACTIONAL_ID,
-                                out->transaction_states.v[i].transactional_id))
+        if (authorize_quietly(op->req, ACL_DESCRIBE, ACL_TRANSACTIONAL_ID,
+                              out->transaction_states.v[i].transactional_id))
             out->transaction_states.v[left++] = out->transaction_states.v[i];
     out->transaction_states.n = left;
     answer(op);
@@ -35,7 +35,7 @@ static void answer_description(struct txn_op *op)
         struct describe_transactions_response_transaction_state *s = &out->transaction_states.v[i];
         int32_t left = 0;
         for (int32_t t = 0; t < s->topics.n; t++)
-            if (rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TOPIC, s->topics.v[t].topic))
+            if (authorize_quietly(op->req, ACL_DESCRIBE, ACL_TOPIC, s->topics.v[t].topic))
                 s->topics.v[left++] = s->topics.v[t];
         s->topics.n = left;
     }

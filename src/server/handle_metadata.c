@@ -105,7 +105,7 @@ static void put_partition(struct metadata_op *op, int32_t number, const struct p
 static void put_operations(const struct metadata_op *op, struct metadata_response_topic *out)
 {
     if (op->in->include_topic_authorized_operations)
-        out->topic_authorized_operations = rights_on(op->req, ACL_TOPIC, out->name);
+        out->topic_authorized_operations = authorized_operations(op->req, ACL_TOPIC, out->name);
 }
 
 static void put_known(struct metadata_op *op, const struct topic_info *t,
@@ -169,7 +169,7 @@ static void put_asked_name(struct metadata_op *op, const struct asked *asked,
 static void put_topics(struct metadata_op *op, struct metadata_response *out)
 {
     struct arena *a = op->req->arena;
-    bool all = asks_for_all(op->req, op->in), checked = rights_checked(op->req);
+    bool all = asks_for_all(op->req, op->in), checked = authorizer_enabled(op->req);
     const struct topic_info **topics = all ? metadata_topics(op->snapshot, a) : NULL;
     int32_t n = all ? metadata_topics_n(op->snapshot) : op->topics_n;
     out->topics.v = metadata_response_topic_new(a, n);
@@ -179,8 +179,7 @@ static void put_topics(struct metadata_op *op, struct metadata_response *out)
     }
     for (int32_t i = 0; i < n && !op->exhausted; i++) {
         struct metadata_response_topic *to = &out->topics.v[out->topics.n];
-        if (all && checked &&
-            !rights_may_unlogged(op->req, ACL_DESCRIBE, ACL_TOPIC, topics[i]->name))
+        if (all && checked && !authorize_quietly(op->req, ACL_DESCRIBE, ACL_TOPIC, topics[i]->name))
             continue;
         out->topics.n++;
         if (all)

@@ -148,7 +148,7 @@ void handle_offset_commit(struct request *req)
     do {                                                                                       \
         int32_t left_ = 0;                                                                     \
         for (int32_t t_ = 0; t_ < (topics)->n; t_++) {                                         \
-            bool may_ = rights_may((req), ACL_DESCRIBE, ACL_TOPIC, (topics)->v[t_].name);      \
+            bool may_ = authorize((req), ACL_DESCRIBE, ACL_TOPIC, (topics)->v[t_].name);       \
             for (int32_t i_ = 0; !may_ && i_ < (topics)->v[t_].partitions.n; i_++) {           \
                 (topics)->v[t_].partitions.v[i_].committed_offset = -1;                        \
                 (topics)->v[t_].partitions.v[i_].committed_leader_epoch = -1;                  \
@@ -211,7 +211,7 @@ void handle_offset_fetch(struct request *req)
     for (int32_t i = 0; i < out->groups.n; i++)
         if (!rights_group(req, ACL_DESCRIBE, out->groups.v[i].group_id))
             out->groups.v[i].error_code = KERR_GROUP_AUTHORIZATION_FAILED;
-    if (rights_checked(req))
+    if (authorizer_enabled(req))
         op->finish = hide_topics;
     if (request_version(req) == 0)
         run_on_worker(op, fetch_from_store);

@@ -260,7 +260,7 @@ void produce_answer(struct produce_op *op)
 static void check_transaction(struct produce_op *op)
 {
     struct str id = op->body->transactional_id;
-    if (!rights_checked(op->req) || !produce_is_transactional(op) ||
+    if (!authorizer_enabled(op->req) || !produce_is_transactional(op) ||
         (!str_is_null(id) && rights_txn(op->req, ACL_WRITE, id)))
         return;
     for (int i = 0; i < op->slots_n; i++)

@@ -164,7 +164,7 @@ void handle_add_partitions_to_txn(struct request *req)
         request_no_memory(req);
         return;
     }
-    if (is_batch(req) && !rights_cluster(req, ACL_CLUSTER_ACTION)) {
+    if (is_batch(req) && !authorize_cluster(req, ACL_CLUSTER_ACTION)) {
         a->out.error_code = KERR_CLUSTER_AUTHORIZATION_FAILED;
         request_respond(req, &a->out);
         return;

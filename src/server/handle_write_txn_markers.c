@@ -234,7 +234,7 @@ void handle_write_txn_markers(struct request *req)
         request_no_memory(req);
         return;
     }
-    if (!rights_cluster_unlogged(req, ACL_ALTER) && !rights_cluster(req, ACL_CLUSTER_ACTION)) {
+    if (!rights_cluster_quietly(req, ACL_ALTER) && !authorize_cluster(req, ACL_CLUSTER_ACTION)) {
         for (int i = 0; i < op->n; i++)
             op->slots[i].out->error_code = KERR_CLUSTER_AUTHORIZATION_FAILED;
         req->refused = KERR_CLUSTER_AUTHORIZATION_FAILED;

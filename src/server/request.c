@@ -130,7 +130,7 @@ static void refuse_stranger(struct request *req)
 /* The whole right that the API needs is in its row. */
 static bool lacks_right(struct request *req)
 {
-    if (!req->row->needs || rights_cluster(req, (enum acl_operation)req->row->needs))
+    if (!req->row->needs || authorize_cluster(req, (enum acl_operation)req->row->needs))
         return false;
     req->refused = KERR_CLUSTER_AUTHORIZATION_FAILED;
     return true;
