@@ -500,6 +500,11 @@ class Rights(unittest.TestCase):
         self.grant((WRITE, TOPIC, "mine"))
         self.assertEqual(p.try_produce("mine", 0, b"v")["error_code"], 53)
 
+    def test_without_acknowledgements_a_refusal_ends_the_connection(self):
+        with conn_of(self.b, "alice") as k:
+            k.send("Produce", 9, **kwire.produce_request([("t", 0, kwire.simple_batch(b"v"))], acks=0))
+            self.assertTrue(k.is_closed())
+
     # ---- making topics
 
     def test_a_topic_is_made_for_who_may_create_it(self):
