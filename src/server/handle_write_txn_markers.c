@@ -2,6 +2,7 @@
  * the leaders of their partitions. A control batch goes into each partition, and the answer waits
  * until its replicas have it; on __consumer_offsets the group's pending offsets then follow it,
  * which nobody waits for. */
+#include "base/hmap.h"
 #include "coordinator/coordinator_append.h"
 #include "coordinator/group_manager.h"
 #include "protocol/batch_builder.h"
@@ -16,6 +17,7 @@ typedef struct write_txn_markers_request_marker marker;
 typedef struct write_txn_markers_response_partition result;
 
 struct slot { /* one partition of one marker */
+    struct hnode node;
     const marker *marker;
     struct str topic;
     result *out;
@@ -29,6 +31,7 @@ struct slot { /* one partition of one marker */
 
 struct markers_op {
     struct request *req;
+    struct hmap named; /* while one marker is laid out: its slots, by partition */
     struct write_txn_markers_response out;
     struct slot *slots;
     int n;
@@ -48,6 +51,48 @@ static int count_partitions(const struct write_txn_markers_request *in)
     return n;
 }
 
+static uint64_t slot_hash(struct str topic, int32_t partition)
+{
+    return hash_str(topic) ^ hash_int((uint64_t)partition);
+}
+
+static bool same_partition(const struct hnode *node, const void *key)
+{
+    const struct slot *s = hmap_entry(node, struct slot, node);
+    const struct topic_partition *tp = key;
+    return s->out->partition_index == tp->partition && str_eq(s->topic, tp->topic);
+}
+
+/* A marker is for a partition once, however often it names it (as in Kafka, where they are a map):
+ * the repeats have no slot and no answer. */
+static bool add_slot(struct markers_op *op, const marker *m, struct topic_partition tp, result *out)
+{
+    struct slot *s = &op->slots[op->n++];
+    out->partition_index = tp.partition;
+    *s = (struct slot){.marker = m, .topic = tp.topic, .out = out, .op = op};
+    return hmap_put(&op->named, &s->node, slot_hash(tp.topic, tp.partition)) == 0;
+}
+
+static bool lay_out_topic(struct markers_op *op, const marker *m,
+                          const struct write_txn_markers_request_topic *from,
+                          struct write_txn_markers_response_topic *to)
+{
+    result *v = write_txn_markers_response_partition_new(op->req->arena, from->partition_indexes.n);
+    if (!v)
+        return false;
+    to->name = from->name;
+    to->partitions.v = v;
+    to->partitions.n = 0;
+    for (int32_t i = 0; i < from->partition_indexes.n; i++) {
+        struct topic_partition tp = {from->name, from->partition_indexes.v[i]};
+        if (hmap_find(&op->named, slot_hash(tp.topic, tp.partition), same_partition, &tp))
+            continue;
+        if (!add_slot(op, m, tp, &v[to->partitions.n++]))
+            return false;
+    }
+    return true;
+}
+
 static bool lay_out_marker(struct markers_op *op, const marker *from,
                            struct write_txn_markers_response_marker *to)
 {
@@ -57,21 +102,12 @@ static bool lay_out_marker(struct markers_op *op, const marker *from,
     if (!to->topics.v)
         return false;
     to->topics.n = from->topics.n;
-    for (int32_t t = 0; t < from->topics.n; t++) {
-        const struct write_txn_markers_request_topic *topic = &from->topics.v[t];
-        result *v = write_txn_markers_response_partition_new(a, topic->partition_indexes.n);
-        if (!v)
-            return false;
-        to->topics.v[t].name = topic->name;
-        to->topics.v[t].partitions.v = v;
-        to->topics.v[t].partitions.n = topic->partition_indexes.n;
-        for (int32_t i = 0; i < topic->partition_indexes.n; i++) {
-            v[i].partition_index = topic->partition_indexes.v[i];
-            op->slots[op->n++] =
-                (struct slot){.marker = from, .topic = topic->name, .out = &v[i], .op = op};
-        }
-    }
-    return true;
+    hmap_init(&op->named);
+    bool good = true;
+    for (int32_t t = 0; good && t < from->topics.n; t++)
+        good = lay_out_topic(op, from, &from->topics.v[t], &to->topics.v[t]);
+    hmap_free(&op->named);
+    return good;
 }
 
 static bool lay_out(struct markers_op *op)

@@ -377,6 +377,15 @@ class Markers(harness.BrokerTest):
             self.assertEqual(mark(77, 4, 6), t.NONE)
             self.assertEqual(mark(77, 4, 6, "none"), t.UNKNOWN_TOPIC_OR_PARTITION)
             self.assertEqual(c.call("WriteTxnMarkers", 1, markers=[])["markers"], [])
+            topics = [{"name": "m", "partition_indexes": [0] * 5000}, {"name": "m", "partition_indexes": [0, 9]}]
+            before = kwire.list_offset(c, 5, "m", 0, -1)["offset"]  # named 5,001 times, written once
+            a = c.call("WriteTxnMarkers", 1, markers=[
+                {"producer_id": 77, "producer_epoch": 4, "transaction_result": True, "coordinator_epoch": 6,
+                 "topics": topics}])
+            self.assertEqual([[(p["partition_index"], p["error_code"]) for p in x["partitions"]]
+                              for x in a["markers"][0]["topics"]],
+                             [[(0, t.NONE)], [(9, t.UNKNOWN_TOPIC_OR_PARTITION)]])
+            self.assertEqual(kwire.list_offset(c, 5, "m", 0, -1)["offset"], before + 1)
             for topic, error in (("none", t.UNKNOWN_TOPIC_OR_PARTITION), ("bad name", 17)):
                 a = c.call("DescribeProducers", 0, topics=[{"name": topic, "partition_indexes": [0, 1]}])
                 self.assertEqual([p["error_code"] for p in a["topics"][0]["partitions"]], [error] * 2)
