@@ -145,6 +145,8 @@ static int set_ciphers(const struct making *m)
             return refuse(m, "ssl.cipher.suites", list, why);
         }
     }
+    if (!*modern && !*older)
+        return refuse(m, "ssl.cipher.suites", list, "must name a cipher suite");
     if (*modern)
         SSL_CTX_set_ciphersuites(m->ctx, modern);
     else

@@ -90,6 +90,13 @@ static const char *take_principal(const json_t *claims, const char *claim, struc
     return out->principal.p ? NULL : "out of memory";
 }
 
+/* As far as an int64_t goes: the skew is whatever the operator set. */
+static int64_t moved(int64_t ms, int64_t by)
+{
+    int64_t sum;
+    return __builtin_add_overflow(ms, by, &sum) ? (by > 0 ? INT64_MAX : INT64_MIN) : sum;
+}
+
 static const char *check_times(const json_t *claims, const struct jwt_rules *r, int64_t now_ms,
                                struct jwt_claims *out)
 {
@@ -101,9 +108,10 @@ static const char *check_times(const json_t *claims, const struct jwt_rules *r, 
         return "iat is no time";
     if (!time_of(claims, "nbf", &has_nbf, &nbf))
         return "nbf is no time";
-    if (now_ms - r->skew_ms >= out->expires_ms)
+    if (now_ms >= moved(out->expires_ms, r->skew_ms))
         return "it has expired";
-    if ((has_iat && iat > now_ms + r->skew_ms) || (has_nbf && nbf > now_ms + r->skew_ms))
+    int64_t latest = moved(now_ms, r->skew_ms);
+    if ((has_iat && iat > latest) || (has_nbf && nbf > latest))
         return "it is of the future";
     if (has_iat && iat >= out->expires_ms)
         return "it expires before it was issued";

@@ -343,6 +343,8 @@ static void protocols_and_ciphers(void **state)
     loads(false, &s);
     s.cipher_suites = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_WITH_LOVE";
     expect(false, &s, "ssl.cipher.suites|TLS_WITH_LOVE is no cipher suite");
+    s.cipher_suites = " , ,";
+    expect(false, &s, "ssl.cipher.suites|must name a cipher suite");
     identity_free(&id);
 }
 

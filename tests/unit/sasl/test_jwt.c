@@ -96,6 +96,17 @@ static void claims_are_checked(void **state)
     }
 }
 
+static void any_skew_is_a_skew(void **state)
+{
+    struct jwt_rules r = {.principal_claim = "sub", .scope_claim = "scope", .skew_ms = INT64_MAX};
+    static const char old[] = "{\"sub\":\"a\",\"exp\":1700000000}";
+    static const char future[] = "{\"sub\":\"a\",\"iat\":1700000001," EXP "}";
+    assert_null(check(unsecured(old), NULL, &r));
+    assert_null(check(unsecured(future), NULL, &r));
+    r.skew_ms = INT64_MIN;
+    assert_non_null(strstr(check(unsecured("{\"sub\":\"a\"," EXP "}"), NULL, &r), "expired"));
+}
+
 static struct str token(const char *header, const char *claims, const char *signature)
 {
     struct str h = base64_url_encode(header, strlen(header), &mem);
@@ -351,5 +362,5 @@ static void oauth_messages(void **state)
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-UNIT_MAIN(T(claims_are_checked), T(forms_are_checked), T(signatures_are_checked), T(key_sets),
-          T(keys_are_read_again), T(oauth_messages))
+UNIT_MAIN(T(claims_are_checked), T(any_skew_is_a_skew), T(forms_are_checked),
+          T(signatures_are_checked), T(key_sets), T(keys_are_read_again), T(oauth_messages))
