@@ -2,6 +2,7 @@
 #include "server/scram_users.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,6 +24,15 @@ struct scram_users {
     pthread_rwlock_t lock;
     struct hmap users; /* of scram_user, by name; owned */
 };
+
+/* Its keys do not stay behind in freed memory. Accepts NULL. */
+static void user_free(struct scram_user *u)
+{
+    if (!u)
+        return;
+    OPENSSL_cleanse(u->credentials, sizeof(u->credentials));
+    free(u);
+}
 
 static bool has_name(const struct hnode *node, const void *name)
 {
@@ -46,7 +56,7 @@ void scram_users_free(struct scram_users *users)
         return;
     for (struct hnode *n = hmap_first(&users->users), *next; n; n = next) {
         next = hmap_next(&users->users, n);
-        free(hmap_entry(n, struct scram_user, node));
+        user_free(hmap_entry(n, struct scram_user, node));
     }
     hmap_free(&users->users);
     pthread_rwlock_destroy(&users->lock);
@@ -101,7 +111,7 @@ static int replace(struct scram_users *users, struct str name, struct scram_user
     }
     pthread_rwlock_unlock(&users->lock);
     if (old)
-        free(hmap_entry(old, struct scram_user, node));
+        user_free(hmap_entry(old, struct scram_user, node));
     return rc;
 }
 
@@ -111,12 +121,12 @@ int scram_users_set(struct scram_users *users, struct str user, struct config_li
     if (!u)
         return -ENOMEM;
     if (!read_credentials(u, settings)) {
-        free(u);
+        user_free(u);
         return replace(users, user, NULL);
     }
     int rc = replace(users, user, u);
     if (rc)
-        free(u);
+        user_free(u);
     return rc;
 }
 
