@@ -8,16 +8,28 @@
 
 #include "base/logline.h"
 #include "server/config_value.h"
+#include "server/machine_memory.h"
 
 static int clamp_int(int64_t v)
 {
     return v > INT_MAX ? INT_MAX : (int)v;
 }
 
+/* No more than a quarter of the memory there is, of a small machine or container. */
+uint64_t conn_limits_answers(uint64_t most, uint64_t memory)
+{
+    enum { LEAST = 8 << 20 };
+    uint64_t part = memory / 4;
+    if (memory == 0 || part >= most)
+        return most;
+    return part < LEAST ? LEAST : part;
+}
+
 struct net_limits conn_limits_fixed(const struct config *c)
 {
     struct net_limits l = net_limits_default();
     int64_t inflight = config_int(c, "queued.max.request.bytes");
+    l.max_answer_bytes = (size_t)conn_limits_answers(l.max_answer_bytes, machine_memory(""));
     l.max_frame = (uint32_t)config_int(c, "socket.request.max.bytes");
     l.max_inflight_bytes = inflight > 0 ? (uint64_t)inflight : 0;
     l.max_idle_ms = config_int(c, "connections.max.idle.ms");

@@ -5,6 +5,8 @@
 #include "net/server_conn.h"
 #include "server/config.h"
 
+/* Bytes that answers may hold: `most`, or less where there is less `memory` (0: not known). */
+uint64_t conn_limits_answers(uint64_t most, uint64_t memory);
 /* What is fixed at the start. */
 struct net_limits conn_limits_fixed(const struct config *c);
 /* What may change while running, handed to the server. Names of hosts that have no address are
