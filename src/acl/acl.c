@@ -207,6 +207,21 @@ static bool is_text(struct str s)
     return s.len <= 0 || utf8_valid(s.p, (size_t)s.len);
 }
 
+const char *acl_name_problem(struct str name)
+{
+    if (name.len <= 0)
+        return "Invalid empty resource name";
+    if (memchr(name.p, '/', (size_t)name.len))
+        return "A resource name must not contain a '/'";
+    if (!is_text(name))
+        return "A resource name must be UTF-8 text";
+    if (memchr(name.p, 0, (size_t)name.len))
+        return "A resource name must not contain a null character";
+    if (str_eqz(name, ".") || str_eqz(name, ".."))
+        return "A resource name must not be \".\" or \"..\"";
+    return NULL;
+}
+
 static const char *pattern_problem(const struct acl_pattern *p)
 {
     if (p->type <= ACL_RESOURCE_ANY)
@@ -215,17 +230,7 @@ static const char *pattern_problem(const struct acl_pattern *p)
         return "The pattern type must be LITERAL or PREFIXED";
     if (p->type == ACL_CLUSTER && !str_eqz(p->name, ACL_CLUSTER_NAME))
         return "The only valid name for the CLUSTER resource is " ACL_CLUSTER_NAME;
-    if (p->name.len <= 0)
-        return "Invalid empty resource name";
-    if (memchr(p->name.p, '/', (size_t)p->name.len))
-        return "A resource name must not contain a '/'";
-    if (!is_text(p->name))
-        return "A resource name must be UTF-8 text";
-    if (memchr(p->name.p, 0, (size_t)p->name.len))
-        return "A resource name must not contain a null character";
-    if (str_eqz(p->name, ".") || str_eqz(p->name, ".."))
-        return "A resource name must not be \".\" or \"..\"";
-    return NULL;
+    return acl_name_problem(p->name);
 }
 
 const char *acl_binding_problem(const struct acl_binding *b)

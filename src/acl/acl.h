@@ -130,6 +130,8 @@ bool acl_pattern_eq(const struct acl_pattern *a, const struct acl_pattern *b);
 bool acl_entry_eq(const struct acl_entry *a, const struct acl_entry *b);
 /* Does the principal text have a type and a colon? */
 bool acl_principal_ok(struct str principal);
+/* Why no resource can have the name; NULL = it can. Static text. */
+const char *acl_name_problem(struct str name);
 /* What is wrong with a binding that is to be added; NULL = nothing. Static text. */
 const char *acl_binding_problem(const struct acl_binding *b);
 /* The same of a filter, which holds UNKNOWN codes. */

@@ -47,8 +47,7 @@ static uint64_t entry_hash(const struct acl_entry *e)
            hash_int((uint64_t)e->operation << 8 | (uint64_t)e->permission);
 }
 
-/* 1 it was not there, 0 it was, or -ENOMEM. */
-static int note_entry(struct hmap *known, const struct acl_entry *e, struct arena *a)
+int acl_entry_note(struct hmap *known, const struct acl_entry *e, struct arena *a)
 {
     uint64_t hash = entry_hash(e);
     if (hmap_find(known, hash, same_entry, e))
@@ -83,7 +82,7 @@ static int entries_of_json(const json_t *array, struct hmap *known, struct arena
         struct acl_entry *e = &out->entries[out->n];
         int rc = entry_of_json(json_array_get(array, i), a, e);
         if (rc == 0)
-            rc = note_entry(known, e, a);
+            rc = acl_entry_note(known, e, a);
         else if (rc == -EBADMSG)
             rc = keep_strange(json_array_get(array, i), a, out);
         if (rc < 0)

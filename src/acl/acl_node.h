@@ -30,6 +30,10 @@ struct acl_node {
     int strange_n;
 };
 
+struct hmap;
+/* Puts the entry, which must stay, into a set of them: 1 it was not there, 0 it was, or -ENOMEM. */
+int acl_entry_note(struct hmap *known, const struct acl_entry *e, struct arena *a);
+
 /* Null and empty data hold none. */
 int acl_node_decode(struct bytes data, struct arena *a, struct acl_node *out);
 struct bytes acl_node_encode(const struct acl_node *node, struct arena *a);

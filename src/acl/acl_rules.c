@@ -59,6 +59,8 @@ int acl_host_parse(struct str text, struct in6_addr *out)
         return -EINVAL;
     memcpy(z, text.p, n);
     z[n] = 0;
+    if (strlen(z) != n)
+        return -EINVAL;
     struct in6_addr v6 = {0};
     uint8_t v4[4];
     if (!zone && inet_pton(AF_INET, z, v4) == 1) {

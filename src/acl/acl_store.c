@@ -235,19 +235,12 @@ static bool same_pattern(const struct hnode *h, const void *key)
     return acl_pattern_eq(&hmap_entry(h, struct addition, node)->pattern, key);
 }
 
-static bool node_has(const struct acl_node *node, const struct acl_entry *e)
-{
-    for (int i = 0; i < node->n; i++)
-        if (acl_entry_eq(&node->entries[i], e))
-            return true;
-    return false;
-}
-
 static int add_entries(void *arg, const struct acl_pattern *pattern, struct acl_node *node,
                        struct arena *a)
 {
     const struct addition *add = arg;
-    int more = 0, was = node->n;
+    int more = 0, was = node->n, rc = 0;
+    struct hmap known;
     (void)pattern;
     for (int i = add->first; i >= 0; i = add->next[i])
         more++;
@@ -257,10 +250,16 @@ static int add_entries(void *arg, const struct acl_pattern *pattern, struct acl_
     if (node->n)
         memcpy(all, node->entries, (size_t)node->n * sizeof(*all));
     node->entries = all;
-    for (int i = add->first; i >= 0; i = add->next[i])
-        if (!node_has(node, &add->all[i].entry))
-            node->entries[node->n++] = add->all[i].entry;
-    return node->n > was;
+    hmap_init(&known);
+    for (int i = 0; rc >= 0 && i < was; i++)
+        rc = acl_entry_note(&known, &all[i], a);
+    for (int i = add->first; rc >= 0 && i >= 0; i = add->next[i]) {
+        rc = acl_entry_note(&known, &add->all[i].entry, a);
+        if (rc > 0)
+            all[node->n++] = add->all[i].entry;
+    }
+    hmap_free(&known);
+    return rc < 0 ? rc : node->n > was;
 }
 
 static int group_additions(const struct acl_binding *bindings, int n, struct hmap *by_pattern,
@@ -408,12 +407,14 @@ static int named_patterns(const struct acl_filter *filters, int n, struct acl_pa
     for (int i = 0; i < n; i++) {
         struct acl_pattern p = {filters[i].type, filters[i].kind, filters[i].name};
         int at = 0;
-        if (!is_of_one(&filters[i]) || memchr(p.name.p ? p.name.p : "", '/', (size_t)p.name.len))
+        if (!is_of_one(&filters[i]))
             return -1;
+        if (acl_name_problem(p.name)) /* no node's: its path would be none, or another one's */
+            continue;
         while (at < out_n && !acl_pattern_eq(&out[at], &p))
             at++;
         out[at] = p;
-        out_n += at == out_n && p.name.len > 0;
+        out_n += at == out_n;
     }
     return out_n;
 }
@@ -458,6 +459,8 @@ int acl_store_delete(struct store *s, const struct acl_filter *filters, int n, s
         arena_init(&work, 0);
         int rc = acl_store_update(s, &all[k], remove_entries, &d, &work);
         arena_free(&work);
+        if (rc == -EINVAL && !d.found_n) /* no name that the store could have */
+            continue;
         if (rc < 0 && !d.found_n && rc != -EBADMSG) /* it has not even been read */
             err = rc;
         else

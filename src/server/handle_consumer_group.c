@@ -28,6 +28,26 @@ static enum kerr refusal(const struct request *req)
     return KERR_NONE;
 }
 
+/* A pattern takes what it fits, whoever may see it: what the client may not DESCRIBE is left out of
+ * the answer, or names could be guessed by patterns. */
+static void hide_assigned(struct group_op *op)
+{
+    struct consumer_group_heartbeat_response *out = op->out;
+    int32_t left = 0;
+    if (!out->assignment)
+        return;
+    const struct metadata_snapshot *s = metadata_acquire(broker_metadata(op->req->broker));
+    for (int32_t i = 0; i < out->assignment->topic_partitions.n; i++) {
+        struct consumer_group_heartbeat_response_topic_partition *t =
+            &out->assignment->topic_partitions.v[i];
+        const struct topic_info *info = metadata_topic_by_id(s, t->topic_id);
+        if (info && authorize_quietly(op->req, ACL_DESCRIBE, ACL_TOPIC, info->name))
+            out->assignment->topic_partitions.v[left++] = *t;
+    }
+    out->assignment->topic_partitions.n = left;
+    metadata_release(s);
+}
+
 void handle_consumer_group_heartbeat(struct request *req)
 {
     enum kerr refused = refusal(req);
@@ -41,8 +61,11 @@ void handle_consumer_group_heartbeat(struct request *req)
         return;
     }
     struct group_op *op = group_op_new(req, GROUP_CONSUMER_HEARTBEAT);
-    if (op)
-        group_op_submit(op);
+    if (!op)
+        return;
+    if (authorizer_enabled(req))
+        op->finish = hide_assigned;
+    group_op_submit(op);
 }
 
 typedef struct consumer_group_describe_response_group described;

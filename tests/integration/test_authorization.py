@@ -473,6 +473,28 @@ class Rights(unittest.TestCase):
         groups = {g["group_id"] for g in a.call("ListGroups", 5)["groups"]}
         self.assertLessEqual({"g", "g-listed"}, groups)
 
+    def test_a_pattern_does_not_tell_of_topics_that_may_not_be_seen(self):
+        kwire.create_topic(self.admin, "pattern-seen")
+        kwire.create_topic(self.admin, "pattern-hidden")
+        ids = {t["name"]: t["topic_id"] for t in self.admin.call("Metadata", 12, topics=None)["topics"]}
+        self.grant((DESCRIBE, TOPIC, "pattern-seen"))
+        groups = ("g-pattern%d" % i for i in range(1000))
+
+        def told(k, pattern):
+            member = {"group_id": next(groups), "member_id": "m"}
+            groupwire.coordinator(self.admin, member["group_id"])
+            self.grant((READ, GROUP, member["group_id"]))
+            answer = k.call("ConsumerGroupHeartbeat", 1, **member, member_epoch=0, rebalance_timeout_ms=30000,
+                            topic_partitions=[], subscribed_topic_names=None, subscribed_topic_regex=pattern)
+            self.assertEqual(answer["error_code"], 0, answer)
+            self.admin.call("ConsumerGroupHeartbeat", 1, **member, member_epoch=-1)
+            return answer
+        until("the topics", lambda: len(told(self.admin, "pattern-.*")["assignment"]["topic_partitions"]) == 2)
+        for pattern in ("pattern-.*", "pattern-hidden|pattern-seen"):
+            got = told(self.alice, pattern)["assignment"]["topic_partitions"]
+            self.assertEqual(got, [{"topic_id": ids["pattern-seen"], "partitions": [0]}], pattern)
+        self.assertEqual(told(self.alice, "pattern-h.*"), told(self.alice, "pattern-x.*"))
+
     def test_what_is_refused_does_not_stop_the_rest(self):
         kwire.create_topic(self.admin, "mine")
         self.grant((READ, TOPIC, "mine"), (WRITE, TOPIC, "mine"), (READ, GROUP, "g3"))

@@ -208,6 +208,8 @@ static void hosts_are_addresses(void **state)
     assert_int_not_equal(acl_host_parse(STR_LIT(""), &ip), 0);
     assert_int_not_equal(acl_host_parse(STR_NULL, &ip), 0);
     assert_int_not_equal(acl_host_parse(STR_LIT("10.0.0.7%1"), &ip), 0);
+    assert_int_not_equal(acl_host_parse(STR_LIT("10.0.0.7\0"), &ip), 0);
+    assert_int_not_equal(acl_host_parse(STR_LIT("::1\0x"), &ip), 0);
     assert_int_not_equal(
         acl_host_parse(STR_LIT("0000:0000:0000:0000:0000:0000:0000:0000:0000:0"), &ip), 0);
 }

@@ -152,6 +152,37 @@ static void deleting(void **state)
     assert_int_equal(children(w, PATH_ACL_CHANGES), notices);
 }
 
+/* A filter may name what no resource can be named: nothing fits it, least of all the resource whose
+ * path begins like its name, and the filters beside it do what they say. */
+static void names_that_no_resource_has_delete_nothing(void **state)
+{
+    static const struct str names[] = {
+        STR_LIT("t\0x"), STR_LIT("t\0"), STR_LIT("\0t"),   STR_LIT("."),    STR_LIT(".."),
+        STR_LIT(""),     STR_LIT("/"),   STR_LIT("t/"),    STR_LIT("/t"),   STR_LIT("../Topic/t"),
+        STR_LIT("\xff"), STR_LIT("\n"),  STR_LIT("t\x7f"), STR_LIT("t\x01")};
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct acl_filter two[2] = {filter(ACL_LITERAL, "", NULL), filter(ACL_LITERAL, "u", NULL)};
+        for (int kind = ACL_PATTERN_ANY; kind < ACL_PATTERNS; kind++) {
+            struct acl_deleted *gone;
+            struct acl_changed changed;
+            int n;
+            add(w, binding("topic:t", ACL_DENY, "User:a", "read"));
+            add(w, binding("+topic:t", ACL_DENY, "User:a", "read"));
+            add(w, binding("topic:u", ACL_ALLOW, "User:a", "read"));
+            two[0].name = names[i];
+            two[0].kind = (enum acl_pattern_type)kind;
+            two[0].principal = kind == ACL_PATTERN_MATCH ? STR_LIT("User:b") : STR_NULL;
+            assert_int_equal(acl_store_delete(w->s, two, 2, &w->a, &gone, &n, &changed), 0);
+            assert_int_equal(n, 1);
+            assert_int_equal(gone->filter, 1);
+            assert_int_equal(changed.n, 1);
+            assert_int_equal(children(w, "/kafka-acl/Topic"), 1);
+            assert_int_equal(children(w, "/kafka-acl-extended/prefixed/Topic"), 1);
+        }
+    }
+}
+
 static void finding(void **state)
 {
     struct world *w = *state;
@@ -348,7 +379,8 @@ static void notices_of_all_forms(void **state)
 
 #define in_world(f) cmocka_unit_test_setup_teardown(f, begin, end)
 UNIT_MAIN(in_world(nodes_are_as_kafkas), in_world(what_is_there_is_not_written_again),
-          in_world(folders_that_are_missing_are_made), in_world(deleting), in_world(finding),
+          in_world(folders_that_are_missing_are_made), in_world(deleting),
+          in_world(names_that_no_resource_has_delete_nothing), in_world(finding),
           in_world(strange_nodes_do_no_harm), in_world(entries_that_are_not_known_stay),
           in_world(texts_of_all_kinds_come_back), in_world(others_at_the_same_time),
           in_world(paths_lead_back), in_world(notices_of_all_forms))
