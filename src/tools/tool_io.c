@@ -19,6 +19,7 @@
 #include <kafka/common.h>
 
 #include "base/std_fds.h"
+#include "tools/tool_visible.h"
 
 static const size_t output_buffer = 256 * 1024;
 enum { STILL_S = 3 };
@@ -42,7 +43,10 @@ static void print_line(const char *level, const char *text)
     gettimeofday(&now, NULL);
     localtime_r(&now.tv_sec, &tm);
     strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", &tm);
-    fprintf(stderr, "[%s,%03d] %s %s\n", at, (int)(now.tv_usec / 1000), level, text);
+    char *shown = tool_visible(text); /* it may quote a broker */
+    fprintf(stderr, "[%s,%03d] %s %s\n", at, (int)(now.tv_usec / 1000), level,
+            shown ? shown : "out of memory");
+    free(shown);
 }
 
 static void print_log(const char *level, const char *fmt, va_list ap)
@@ -70,12 +74,14 @@ void tool_log_warning(const char *fmt, ...)
 
 void tool_die(const char *fmt, ...)
 {
+    char *text = NULL, *shown = NULL;
     va_list ap;
     fflush(stdout);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    if (vasprintf(&text, fmt, ap) >= 0)
+        shown = tool_visible(text); /* it may quote a broker */
     va_end(ap);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s\n", shown ? shown : "out of memory");
     _exit(1); /* what is still held goes with the process; the threads of clients end with it */
 }
 
