@@ -230,6 +230,11 @@ struct addition {
     int first, last;
 };
 
+static uint64_t hash_of(const struct acl_pattern *p)
+{
+    return hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
+}
+
 static bool same_pattern(const struct hnode *h, const void *key)
 {
     return acl_pattern_eq(&hmap_entry(h, struct addition, node)->pattern, key);
@@ -267,7 +272,7 @@ static int group_additions(const struct acl_binding *bindings, int n, struct hma
 {
     for (int i = 0; i < n; i++) {
         const struct acl_pattern *p = &bindings[i].pattern;
-        uint64_t hash = hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
+        uint64_t hash = hash_of(p);
         struct hnode *h = hmap_find(by_pattern, hash, same_pattern, p);
         next[i] = -1;
         if (h) {
@@ -316,18 +321,18 @@ int acl_store_add(struct store *s, const struct acl_binding *bindings, int n, in
 
 struct deletion {
     const struct acl_filter *filters;
-    int n;
-    const bool *fits; /* per filter: the pattern */
-    struct arena *a;  /* of what is told */
+    const int *fits; /* those filters that the pattern fits, in order */
+    int fits_n;
+    struct arena *a; /* of what is told */
     struct acl_deleted *found;
     int found_n;
 };
 
 static int first_filter(const struct deletion *d, const struct acl_entry *e)
 {
-    for (int i = 0; i < d->n; i++)
-        if (d->fits[i] && acl_filter_matches_entry(&d->filters[i], e))
-            return i;
+    for (int i = 0; i < d->fits_n; i++)
+        if (acl_filter_matches_entry(&d->filters[d->fits[i]], e))
+            return d->fits[i];
     return -1;
 }
 
@@ -383,20 +388,87 @@ static int add_deleted(struct deleted_list *to, const struct deletion *d, int er
     return 0;
 }
 
-/* 1 some filter fits the pattern. */
-static int fit(const struct acl_filter *filters, int n, const struct acl_pattern *p, bool *fits)
-{
-    int any = 0;
-    for (int i = 0; i < n; i++) {
-        fits[i] = acl_filter_matches_pattern(&filters[i], p);
-        any |= fits[i];
-    }
-    return any;
-}
-
 static bool is_of_one(const struct acl_filter *f)
 {
     return f->type > ACL_RESOURCE_ANY && f->kind >= ACL_LITERAL && !str_is_null(f->name);
+}
+
+struct filter_chain { /* by their places, ascending; -1 none */
+    struct hnode node;
+    struct acl_pattern pattern;
+    int first, last;
+};
+
+/* Filters that name one pattern, by it; and all others. */
+struct filter_index {
+    const struct acl_filter *filters;
+    struct hmap by_pattern;
+    struct filter_chain *chains, others;
+    int *next; /* of each filter, in its chain */
+};
+
+static bool same_chain(const struct hnode *h, const void *key)
+{
+    return acl_pattern_eq(&hmap_entry(h, struct filter_chain, node)->pattern, key);
+}
+
+static struct filter_chain *chain_of(const struct filter_index *x, const struct acl_pattern *p)
+{
+    struct hnode *h = hmap_find(&x->by_pattern, hash_of(p), same_chain, p);
+    return h ? hmap_entry(h, struct filter_chain, node) : NULL;
+}
+
+static void chain_add(struct filter_index *x, struct filter_chain *c, int filter)
+{
+    x->next[filter] = -1;
+    if (c->first < 0)
+        c->first = filter;
+    else
+        x->next[c->last] = filter;
+    c->last = filter;
+}
+
+/* 0 or -ENOMEM; the map is to be freed in any case. */
+static int index_filters(struct filter_index *x, const struct acl_filter *filters, int n,
+                         struct arena *a)
+{
+    *x = (struct filter_index){.filters = filters,
+                               .chains = arena_array(a, struct filter_chain, (size_t)n),
+                               .others = {.first = -1},
+                               .next = arena_array(a, int, (size_t)n)};
+    hmap_init(&x->by_pattern);
+    if (!x->chains || !x->next)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        struct acl_pattern p = {filters[i].type, filters[i].kind, filters[i].name};
+        struct filter_chain *c = is_of_one(&filters[i]) ? chain_of(x, &p) : &x->others;
+        if (!c) {
+            c = &x->chains[i];
+            *c = (struct filter_chain){.pattern = p, .first = -1};
+            if (hmap_put(&x->by_pattern, &c->node, hash_of(&p)) != 0)
+                return -ENOMEM;
+        }
+        chain_add(x, c, i);
+    }
+    return 0;
+}
+
+/* Those that the pattern fits, in order. Their number. */
+static int fit(const struct filter_index *x, const struct acl_pattern *p, int *fits)
+{
+    const struct filter_chain *c = chain_of(x, p);
+    int n = 0, own = c ? c->first : -1, other = x->others.first;
+    while (own >= 0 || other >= 0) {
+        if (other < 0 || (own >= 0 && own < other)) {
+            fits[n++] = own;
+            own = x->next[own];
+            continue;
+        }
+        if (acl_filter_matches_pattern(&x->filters[other], p))
+            fits[n++] = other;
+        other = x->next[other];
+    }
+    return n;
 }
 
 /* The patterns that filters name, when each names one, and there are few of them: they need not
@@ -444,8 +516,10 @@ int acl_store_delete(struct store *s, const struct acl_filter *filters, int n, s
 {
     struct acl_pattern *all;
     struct deleted_list list = {0};
-    bool *fits = arena_array(a, bool, (size_t)n);
-    int all_n = fits ? patterns_to_look_at(s, filters, n, a, &all) : -ENOMEM;
+    struct filter_index index;
+    int *fits = arena_array(a, int, (size_t)n);
+    int indexed = index_filters(&index, filters, n, a);
+    int all_n = fits && !indexed ? patterns_to_look_at(s, filters, n, a, &all) : -ENOMEM;
     int err = all_n < 0 ? all_n : 0;
     if (!err && changed)
         *changed = (struct acl_changed){.v = arena_array(a, struct acl_pattern, (size_t)all_n)};
@@ -453,9 +527,10 @@ int acl_store_delete(struct store *s, const struct acl_filter *filters, int n, s
         err = -ENOMEM;
     for (int k = 0; !err && k < all_n; k++) {
         struct arena work;
-        if (!fit(filters, n, &all[k], fits))
+        int fits_n = fit(&index, &all[k], fits);
+        if (!fits_n)
             continue;
-        struct deletion d = {.filters = filters, .n = n, .fits = fits, .a = a};
+        struct deletion d = {.filters = filters, .fits = fits, .fits_n = fits_n, .a = a};
         arena_init(&work, 0);
         int rc = acl_store_update(s, &all[k], remove_entries, &d, &work);
         arena_free(&work);
@@ -468,6 +543,7 @@ int acl_store_delete(struct store *s, const struct acl_filter *filters, int n, s
         if (rc)
             note_changed(changed, &all[k]);
     }
+    hmap_free(&index.by_pattern);
     *out = list.v;
     *out_n = list.n;
     return err;

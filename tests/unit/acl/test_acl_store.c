@@ -152,6 +152,49 @@ static void deleting(void **state)
     assert_int_equal(children(w, PATH_ACL_CHANGES), notices);
 }
 
+/* Whichever they are, and however many: each binding goes by the first filter that fits it. */
+static void many_filters_in_order(void **state)
+{
+    enum { ROUNDS = 40, FILTERS = 80 };
+    static const char *const names[] = {"t", "tt", "u", "*"};
+    static const char *const resources[] = {"topic:t", "topic:tt", "topic:*", "+topic:t",
+                                            "+topic:u"};
+    static const char *const users[] = {"User:a", "User:b"};
+    struct world *w = *state;
+    unsigned seed = 7;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct acl_filter f[FILTERS];
+        struct acl_deleted *gone;
+        struct acl_binding all[10];
+        int n, all_n = 0, fit_n = 0;
+        for (int i = 0; i < 10; i++) {
+            all[all_n] = binding(resources[i % 5], ACL_ALLOW, users[i / 5], "read");
+            add(w, all[all_n++]);
+        }
+        for (int i = 0; i < FILTERS; i++) {
+            seed = seed * 1103515245 + 12345;
+            f[i] = filter((enum acl_pattern_type)(ACL_PATTERN_ANY + (seed >> 8) % 4),
+                          names[(seed >> 12) % 4], i % 3 ? "User:none" : users[(seed >> 16) % 2]);
+            if ((seed >> 20) % 5 == 0)
+                f[i].type = ACL_GROUP;
+        }
+        int filters_n = round % 2 ? FILTERS : 12; /* patterns are looked for, or named */
+        assert_int_equal(acl_store_delete(w->s, f, filters_n, &w->a, &gone, &n, NULL), 0);
+        for (int i = 0; i < all_n; i++) {
+            int first = 0, at = 0;
+            while (first < filters_n && !(acl_filter_matches_pattern(&f[first], &all[i].pattern) &&
+                                          acl_filter_matches_entry(&f[first], &all[i].entry)))
+                first++;
+            while (at < n && !(acl_pattern_eq(&gone[at].binding.pattern, &all[i].pattern) &&
+                               acl_entry_eq(&gone[at].binding.entry, &all[i].entry)))
+                at++;
+            fit_n += first < filters_n;
+            assert_int_equal(at < n ? gone[at].filter : filters_n, first);
+        }
+        assert_int_equal(n, fit_n);
+    }
+}
+
 /* A filter may name what no resource can be named: nothing fits it, least of all the resource whose
  * path begins like its name, and the filters beside it do what they say. */
 static void names_that_no_resource_has_delete_nothing(void **state)
@@ -380,7 +423,8 @@ static void notices_of_all_forms(void **state)
 #define in_world(f) cmocka_unit_test_setup_teardown(f, begin, end)
 UNIT_MAIN(in_world(nodes_are_as_kafkas), in_world(what_is_there_is_not_written_again),
           in_world(folders_that_are_missing_are_made), in_world(deleting),
-          in_world(names_that_no_resource_has_delete_nothing), in_world(finding),
-          in_world(strange_nodes_do_no_harm), in_world(entries_that_are_not_known_stay),
-          in_world(texts_of_all_kinds_come_back), in_world(others_at_the_same_time),
-          in_world(paths_lead_back), in_world(notices_of_all_forms))
+          in_world(many_filters_in_order), in_world(names_that_no_resource_has_delete_nothing),
+          in_world(finding), in_world(strange_nodes_do_no_harm),
+          in_world(entries_that_are_not_known_stay), in_world(texts_of_all_kinds_come_back),
+          in_world(others_at_the_same_time), in_world(paths_lead_back),
+          in_world(notices_of_all_forms))
