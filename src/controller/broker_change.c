@@ -97,7 +97,9 @@ static void tell_of_arrival(struct flow *f)
     for (int i = 0; i < j->ids_n; i++)
         batch_metadata_to(c, j->ids[i]);
     batch_send(c);
+    c->asks_dirs = true; /* it may enter an ISR whose others have bounced (bounced.c) */
     replicas_move(c, &j->replicas, REPLICA_ONLINE);
+    c->asks_dirs = false;
 }
 
 static void elect_leaderless(struct flow *f)
