@@ -124,12 +124,16 @@ static void run_fresh(double seconds, uint64_t first, uint64_t count, struct sim
 static int report(const struct totals *t, double began)
 {
     double real = real_seconds() - began;
-    printf("%llu seeds, %llu failed; %.2f simulated hours, %.0f simulated seconds a real one; "
-           "%llu faults, %llu steps, %llu acknowledged, %llu consumed\n",
-           (unsigned long long)t->runs, (unsigned long long)t->failed,
-           (double)t->sum.seconds / 3600, (double)t->sum.seconds / (real > 0 ? real : 1),
-           (unsigned long long)t->sum.faults, (unsigned long long)t->sum.steps,
-           (unsigned long long)t->sum.work.acked, (unsigned long long)t->sum.work.consumed);
+    printf(
+        "%llu seeds, %llu failed; %.2f simulated hours, %.0f simulated seconds a real one; "
+        "%llu faults, %llu steps, %llu acknowledged, %llu consumed; transactions: %llu committed, "
+        "%llu aborted, %llu ended by others, %llu in doubt, %llu zombies\n",
+        (unsigned long long)t->runs, (unsigned long long)t->failed, (double)t->sum.seconds / 3600,
+        (double)t->sum.seconds / (real > 0 ? real : 1), (unsigned long long)t->sum.faults,
+        (unsigned long long)t->sum.steps, (unsigned long long)t->sum.work.acked,
+        (unsigned long long)t->sum.work.consumed, (unsigned long long)t->sum.work.txn_committed,
+        (unsigned long long)t->sum.work.txn_aborted, (unsigned long long)t->sum.work.txn_fenced,
+        (unsigned long long)t->sum.work.txn_doubtful, (unsigned long long)t->sum.work.zombies);
     return t->failed ? 1 : 0;
 }
 

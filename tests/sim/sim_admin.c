@@ -160,7 +160,7 @@ void *work_administer(void *arg)
             elect_preferred();
         else if (what < 8)
             grow_topic(t);
-        else if (t != &work.topics[0] && !t->unclean && work.may_delete)
+        else if (t != &work.topics[0] && !t->unclean && !t->transactional && work.may_delete)
             replace_topic(t);
         work.counts.changes++;
     }

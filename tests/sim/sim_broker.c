@@ -43,6 +43,10 @@ static struct config *settings_of(const struct sim_host *h)
         {"offsets.topic.replication.factor", "3"},
         {"offsets.topic.segment.bytes", "16384"},
         {"offsets.retention.minutes", "10080"},
+        {"transaction.state.log.num.partitions", "2"},
+        {"transaction.state.log.replication.factor", "3"},
+        {"transaction.state.log.segment.bytes", "16384"},
+        {"transaction.abort.timed.out.transaction.cleanup.interval.ms", "2000"},
         {"group.initial.rebalance.delay.ms", "0"},
         {"log.segment.bytes", "16384"},
         {"log.index.size.max.bytes", "4096"},
@@ -71,6 +75,7 @@ static struct config *settings_of(const struct sim_host *h)
     set(p, "listeners", text);
     set(p, "log.dirs", sim_cluster.dirs == 2 ? "/data0,/data1" : "/data0");
     set(p, "min.insync.replicas", sim_cluster.min_insync ? sim_cluster.min_insync : "1");
+    set(p, "transaction.state.log.min.isr", sim_cluster.min_insync ? sim_cluster.min_insync : "1");
     set(p, "auto.leader.rebalance.enable", sim_cluster.preferred ? "true" : "false");
     if (sim_cluster.flush_each)
         set(p, "log.flush.interval.messages", "1");

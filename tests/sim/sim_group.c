@@ -27,12 +27,18 @@ struct committer {
 
 int work_coordinator(struct client *c, const char *group)
 {
+    return work_coordinator_of(c, group, 0);
+}
+
+int work_coordinator_of(struct client *c, const char *key, int8_t key_type)
+{
     struct find_coordinator_request req;
     const void *answer;
     struct arena a;
     int found = -1;
     find_coordinator_request_init(&req);
-    req.key = str_of(group);
+    req.key = str_of(key);
+    req.key_type = key_type;
     arena_init(&a, 0);
     if (client_call(c, client_any_broker(), API_FIND_COORDINATOR, 3, &req, &a, &answer) == 0) {
         const struct find_coordinator_response *r = answer;
@@ -69,7 +75,7 @@ static int commit(struct committer *g, int64_t offset)
 }
 
 int work_committed(struct client *c, int coordinator, const char *group, const char *topic,
-                   const int32_t *partitions, int n, int64_t *out)
+                   const int32_t *partitions, int n, bool stable, int64_t *out)
 {
     struct offset_fetch_request req;
     struct offset_fetch_request_topic t;
@@ -83,6 +89,7 @@ int work_committed(struct client *c, int coordinator, const char *group, const c
     t.partition_indexes.n = n;
     req.topics.v = &t;
     req.topics.n = 1;
+    req.require_stable = stable;
     arena_init(&a, 0);
     int rc = client_call(c, coordinator, API_OFFSET_FETCH, 7, &req, &a, &answer);
     const struct offset_fetch_response *r = answer;
@@ -97,12 +104,10 @@ int work_committed(struct client *c, int coordinator, const char *group, const c
     return code;
 }
 
-/* One that was deposed and does not know it yet may answer with what was committed before. */
-static int32_t leads(const struct committer *g)
+int32_t work_coordinates(const char *group, int broker)
 {
-    int32_t partition = key_partition(str_of(g->group), OFFSETS_PARTITIONS);
-    return g->coordinator > 0 ? sim_model_leads("__consumer_offsets", partition, g->coordinator)
-                              : -1;
+    int32_t partition = key_partition(str_of(group), OFFSETS_PARTITIONS);
+    return broker > 0 ? sim_model_leads("__consumer_offsets", partition, broker) : -1;
 }
 
 static void note_doubt(struct committer *g, int64_t offset)
@@ -119,14 +124,16 @@ static int64_t least(const struct committer *g)
 
 static void check(struct committer *g)
 {
-    int32_t epoch = leads(g);
+    int32_t epoch = work_coordinates(g->group, g->coordinator);
     int32_t zero = 0;
     int64_t found;
-    if (work_committed(g->c, g->coordinator, g->group, work.topics[0].name, &zero, 1, &found)) {
+    if (work_committed(g->c, g->coordinator, g->group, work.topics[0].name, &zero, 1, false,
+                       &found)) {
         g->coordinator = -1;
         return;
     }
-    if (epoch >= 0 && leads(g) == epoch && (found < least(g) || found > g->sent))
+    if (epoch >= 0 && work_coordinates(g->group, g->coordinator) == epoch &&
+        (found < least(g) || found > g->sent))
         sim_violation("G1: group %s has offset %lld, acknowledged was %lld (sent up to %lld)",
                       g->group, (long long)found, (long long)g->acked, (long long)g->sent);
 }

@@ -196,7 +196,7 @@ static int sync_up(struct member *m, struct plan *plan)
 static int find_positions(struct member *m)
 {
     int code = m->n ? work_committed(m->c, m->coordinator, m->g->name, m->g->topic->name, m->own,
-                                     m->n, m->at)
+                                     m->n, false, m->at)
                     : 0;
     for (int i = 0; code == 0 && i < m->n; i++) {
         history_found(m->g->history, m->generation, m->own[i], m->at[i]);
@@ -453,7 +453,7 @@ static void judge(struct member *m)
         if (m->coordinator < 0)
             work_pause();
     } while (m->coordinator < 0 || work_committed(m->c, m->coordinator, g->name, g->topic->name,
-                                                  all, g->topic->partitions, at) != 0);
+                                                  all, g->topic->partitions, false, at) != 0);
     for (int i = 0; i < g->topic->partitions; i++)
         history_judge(g->history, i, at[i]);
 }

@@ -21,6 +21,8 @@ struct entry { /* one committed batch */
     uint32_t crc;
     int64_t producer;
     int32_t sequence, last_sequence;
+    int16_t producer_epoch;
+    bool control;
 };
 
 struct epoch_leader {
@@ -126,7 +128,8 @@ static struct model *find_or_make(struct str topic, struct uuid id, int32_t part
     m->id = id;
     m->partition = partition;
     m->unclean = is_unclean(m->topic);
-    m->compacted = strcmp(m->topic, "__consumer_offsets") == 0;
+    m->compacted =
+        strcmp(m->topic, "__consumer_offsets") == 0 || strcmp(m->topic, "__transaction_state") == 0;
     m->state_version = -1;
     m->leader = m->leader_epoch = m->controller_epoch = -1;
     list_push_front(&M.models, &m->link); /* the newest of a name comes first */
@@ -200,8 +203,15 @@ static const struct entry *entry_at(const struct model *m, int64_t offset)
 
 static struct entry entry_of(const struct batch *b)
 {
-    return (struct entry){b->base_offset, b->last_offset,   b->leader_epoch, b->crc,
-                          b->producer_id, b->base_sequence, b->last_sequence};
+    return (struct entry){.base = b->base_offset,
+                          .last = b->last_offset,
+                          .epoch = b->leader_epoch,
+                          .crc = b->crc,
+                          .producer = b->producer_id,
+                          .sequence = b->base_sequence,
+                          .last_sequence = b->last_sequence,
+                          .producer_epoch = b->producer_epoch,
+                          .control = batch_is_control(b)};
 }
 
 static bool same(const struct entry *a, const struct entry *b)
@@ -209,7 +219,8 @@ static bool same(const struct entry *a, const struct entry *b)
     return a->base == b->base && a->last == b->last && a->epoch == b->epoch && a->crc == b->crc;
 }
 
-/* M7 */
+/* M7. A producer's epochs rise, and with each its numbers begin anew; markers have an epoch only.
+ */
 static void check_sequence(const struct model *m, const struct entry *e)
 {
     if (e->producer < 0 || m->unclean)
@@ -217,13 +228,23 @@ static void check_sequence(const struct model *m, const struct entry *e)
     for (size_t i = m->n; i-- > 0;) {
         if (m->v[i].producer != e->producer)
             continue;
+        if (e->producer_epoch < m->v[i].producer_epoch)
+            sim_violation("M7: %s-%d: producer %lld has epoch %d at %lld after %d at %lld",
+                          m->topic, m->partition, (long long)e->producer, e->producer_epoch,
+                          (long long)e->base, m->v[i].producer_epoch, (long long)m->v[i].base);
+        if (e->control)
+            return;
+        if (e->producer_epoch > m->v[i].producer_epoch)
+            break;
+        if (m->v[i].control)
+            continue;
         if (e->sequence != m->v[i].last_sequence + 1)
             sim_violation("M7: %s-%d: producer %lld has sequence %d at %lld after %d at %lld",
                           m->topic, m->partition, (long long)e->producer, e->sequence,
                           (long long)e->base, m->v[i].last_sequence, (long long)m->v[i].base);
         return;
     }
-    if (e->sequence != 0)
+    if (e->sequence != 0 && !e->control)
         sim_violation("M7: %s-%d: producer %lld begins with sequence %d at %lld", m->topic,
                       m->partition, (long long)e->producer, e->sequence, (long long)e->base);
 }

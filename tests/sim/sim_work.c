@@ -120,6 +120,15 @@ struct producer {
     int generation[TOPICS_MAX];
 };
 
+void work_note_producer_id(int64_t id)
+{
+    for (size_t i = 0; i < work.ids_n; i++)
+        if (work.ids[i] == id)
+            sim_violation("producer id %lld is given out twice", (long long)id);
+    if (work.ids_n < IDS_MAX)
+        work.ids[work.ids_n++] = id;
+}
+
 static bool get_id(struct producer *p)
 {
     struct init_producer_id_request req;
@@ -135,11 +144,7 @@ static bool get_id(struct producer *p)
     if (good) {
         p->id = r->producer_id;
         p->epoch = r->producer_epoch;
-        for (size_t i = 0; i < work.ids_n; i++)
-            if (work.ids[i] == p->id)
-                sim_violation("producer id %lld is given out twice", (long long)p->id);
-        if (work.ids_n < IDS_MAX)
-            work.ids[work.ids_n++] = p->id;
+        work_note_producer_id(p->id);
         memset(p->next, 0, sizeof(p->next));
     }
     arena_free(&a);
@@ -363,7 +368,7 @@ static void *consume(void *arg)
 
 /* ---- all of it ---- */
 
-static void begin(const char *name, void *(*run)(void *), void *arg)
+void work_begin(const char *name, void *(*run)(void *), void *arg)
 {
     work.running++;
     fiber_start(sim_host(SIM_CLIENTS), name, run, arg);
@@ -382,27 +387,35 @@ void sim_work_begin(const struct sim_work *w)
         if (t->unclean)
             sim_model_unclean(t->name);
     }
-    begin("maker", make_topics, NULL);
+    if (w->transactions) {
+        struct topic *t = &work.topics[work.topics_n++];
+        snprintf(t->name, sizeof(t->name), "x");
+        t->partitions = 1 + (int)sim_below(3);
+        t->transactional = true;
+        work_begin_transactions(w->transactions, t);
+        work_begin("read-committed", work_read_committed, t);
+    }
+    work_begin("maker", make_topics, NULL);
     for (int i = 0; i < 4; i++) {
         struct producer *p = calloc(1, sizeof(*p));
         p->number = i;
         p->id = i == 3 ? -1 : 0;
-        begin("producer", produce, p);
+        work_begin("producer", produce, p);
     }
     for (int i = 0; i < 2; i++)
-        begin("consumer", consume, (void *)(intptr_t)i);
+        work_begin("consumer", consume, (void *)(intptr_t)i);
     work.may_delete = w->deletes;
     if (w->admin)
-        begin("admin", work_administer, NULL);
+        work_begin("admin", work_administer, NULL);
     for (int i = 0; w->groups && i < 2; i++)
-        begin("group", work_commit, (void *)(intptr_t)i);
+        work_begin("group", work_commit, (void *)(intptr_t)i);
     for (int i = 0; i < w->memberships; i++) {
         char name[32];
         snprintf(name, sizeof(name), "members%d", i);
         int members = 1 + (int)sim_below(MEMBERS_MAX);
         struct membership *g = membership_new(name, members, sim_chance(0.3));
         for (int k = 0; k < members; k++)
-            begin("member", work_member, membership_member(g, k));
+            work_begin("member", work_member, membership_member(g, k));
     }
 }
 

@@ -8,11 +8,12 @@
 
 struct sim_work {
     int topics, partitions;
-    bool admin;      /* topics grow; replicas move; leaders are elected */
-    bool deletes;    /* topics go and come */
-    bool groups;     /* commits */
-    int memberships; /* groups with members */
-    bool unclean;    /* one topic elects uncleanly */
+    bool admin;       /* topics grow; replicas move; leaders are elected */
+    bool deletes;     /* topics go and come */
+    bool groups;      /* commits */
+    int memberships;  /* groups with members */
+    bool unclean;     /* one topic elects uncleanly */
+    int transactions; /* transactional ids */
 };
 void sim_work_begin(const struct sim_work *w);
 /* No new work from now on; what was begun is brought to its end. */
@@ -20,6 +21,7 @@ void sim_work_end(void);
 bool sim_work_is_over(void);
 struct sim_work_counts {
     uint64_t acked, retried, consumed, commits, changes, generations;
+    uint64_t txn_committed, txn_aborted, txn_doubtful, txn_fenced, zombies;
 };
 struct sim_work_counts sim_work_counts(void);
 

@@ -11,7 +11,8 @@ struct topic {
     char name[16];
     int partitions;
     bool there, deleting, unclean;
-    int generation; /* changes when its name comes to stand for another topic */
+    bool transactional; /* written in transactions, too; never deleted */
+    int generation;     /* changes when its name comes to stand for another topic */
 };
 
 struct work {
@@ -39,14 +40,28 @@ int work_create_topic(struct client *c, struct topic *t, int broker);
 int64_t work_fetch(struct client *c, int leader, const struct topic *t, int32_t partition,
                    int64_t from, int *code);
 int work_coordinator(struct client *c, const char *group); /* -1: none known */
+/* The same by what the key is: 0 a group, 1 a transactional id. */
+int work_coordinator_of(struct client *c, const char *key, int8_t key_type);
+/* Notes an id that was given out: it must be a new one. */
+void work_note_producer_id(int64_t id);
+void work_begin(const char *name, void *(*run)(void *), void *arg);
 /* Committed offsets, -1 where there are none. The error, or -1 without an answer. */
 int work_committed(struct client *c, int coordinator, const char *group, const char *topic,
-                   const int32_t *partitions, int n, int64_t *out);
+                   const int32_t *partitions, int n, bool stable, int64_t *out);
+/* Is this its coordinator by the store? The epoch; -1. One that was deposed and does not know it
+ * yet may answer with what was committed before. */
+int32_t work_coordinates(const char *group, int broker);
 
 /* ---- groups with members (sim_member.c) ---- */
 enum { MEMBERS_MAX = 4 };
 struct membership;
 struct membership *membership_new(const char *group, int members, bool fixed);
 struct member *membership_member(struct membership *g, int number);
+
+/* ---- transactions (sim_txn.c, sim_txn_reader.c) ---- */
+/* Seats: transactional ids, whose producers write into this topic. */
+void work_begin_transactions(int seats, struct topic *t);
+int work_transactions_running(void);
+void *work_read_committed(void *topic); /* a fiber: reads, and judges at the end */
 
 #endif
