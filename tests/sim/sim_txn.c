@@ -24,7 +24,7 @@
 enum { ZOMBIES_MAX = 12, ZOMBIE_TRIES = 40 };
 
 struct seat { /* a transactional id */
-    char id[16], group[16];
+    char id[20], group[24];
     int number;
     struct topic *topic;
     int zombies;
@@ -413,7 +413,7 @@ static void go_on(struct producer *p, int writes, bool commit)
 static void *haunt(void *arg)
 {
     struct producer *p = arg;
-    char name[16];
+    char name[24];
     snprintf(name, sizeof(name), "zombie-%d", p->seat->number);
     p->c = client_new(name);
     fiber_sleep(sim_between(1, 4000) * SIM_MS);
