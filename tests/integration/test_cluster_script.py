@@ -64,7 +64,7 @@ class ClusterScript(unittest.TestCase):
         self.assertIn("was killed", self.script("kill", "1"))
         self.assertEqual(self.running(), {1: False, 2: True})
         self.assertIn("brokers 2", self.script("wait"))  # broker 1's session goes on for a while: that does not count
-        self.assertEqual(self.described(self.port + 1).count("Leader: 2"), 4)
+        harness.until("broker 2 leads all", lambda: self.described(self.port + 1).count("Leader: 2") == 4)
         self.script("restart", "1")  # at once: no crash is taken for a start that failed
         self.assertEqual(self.running(), {1: True, 2: True})
         harness.until("broker 1 is in sync", lambda: self.described(self.port + 1).count("Isr: 2,1") == 4)
