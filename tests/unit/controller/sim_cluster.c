@@ -683,3 +683,15 @@ void sim_check(struct sim_cluster *c)
     }
     free(list.names);
 }
+
+void sim_start_under(struct sim_cluster *c, int brokers, int32_t controller)
+{
+    sim_start(c, brokers);
+    while (sim_active(c)->id != controller) {
+        int32_t id = sim_active(c)->id;
+        sim_broker_kill(c, id, false);
+        sim_drain(c);
+        sim_broker_start(c, id);
+        sim_drain(c);
+    }
+}

@@ -62,6 +62,8 @@ struct sim_cluster {
 };
 
 void sim_start(struct sim_cluster *c, int brokers);
+/* The same, and this broker is the controller. */
+void sim_start_under(struct sim_cluster *c, int brokers, int32_t controller);
 void sim_stop(struct sim_cluster *c);
 /* Begins a broker's life; drain to let it register and elect. */
 void sim_broker_start(struct sim_cluster *c, int32_t id);

@@ -431,14 +431,7 @@ static void who_comes_and_enters_the_isr_is_not_waited_for(void **state)
     struct sim_cluster *c = &cluster;
     struct call k;
     int32_t epoch;
-    sim_start(c, 4);
-    while (sim_active(c)->id != 3) {
-        int32_t id = sim_active(c)->id;
-        sim_broker_kill(c, id, false);
-        sim_drain(c);
-        sim_broker_start(c, id);
-        sim_drain(c);
-    }
+    sim_start_under(c, 4, 3);
     assert_int_equal(sim_create_assigned(c, "t", replicas, 3), 0);
     sim_broker_kill(c, 0, false);
     sim_drain(c);

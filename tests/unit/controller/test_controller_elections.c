@@ -285,14 +285,7 @@ static void a_failed_log_dir_takes_only_its_own_partitions(void **state)
 /* t-0 on 1, 0, 2; 3 is the controller. */
 static void open_with_controller_apart(struct sim_cluster *c)
 {
-    sim_start(c, 4);
-    while (sim_active(c)->id != 3) {
-        int32_t id = sim_active(c)->id;
-        sim_broker_kill(c, id, false);
-        sim_drain(c);
-        sim_broker_start(c, id);
-        sim_drain(c);
-    }
+    sim_start_under(c, 4, 3);
     assert_int_equal(sim_create_assigned(c, "t", order, 3), 0);
 }
 
