@@ -442,10 +442,27 @@ void conn_set_gate(struct conn *c, const struct conn_gate *gate, void *arg)
     c->gate_arg = arg;
 }
 
-struct str conn_principal(const struct conn *c)
+static const char *certified_name(const struct conn *c)
 {
     const struct transport *t = &c->transport;
-    const char *certified = t->ops->principal ? t->ops->principal(t) : NULL;
+    return t->ops->principal ? t->ops->principal(t) : NULL;
+}
+
+enum conn_login conn_login(const struct conn *c)
+{
+    return c->by_token                         ? CONN_BY_TOKEN
+           : c->principal || certified_name(c) ? CONN_KNOWN
+                                               : CONN_NOBODY;
+}
+
+void conn_set_by_token(struct conn *c, bool by_token)
+{
+    c->by_token = by_token;
+}
+
+struct str conn_principal(const struct conn *c)
+{
+    const char *certified = certified_name(c);
     return c->principal ? str_of(c->principal)
            : certified  ? str_of(certified)
                         : STR_LIT("ANONYMOUS");

@@ -152,6 +152,15 @@ void conn_pass(struct net_request *r);
 struct str conn_principal(const struct conn *c);
 /* Copied. 0 or -ENOMEM. */
 int conn_set_principal(struct conn *c, struct str name);
+/* How it is known who that is. */
+enum conn_login {
+    CONN_NOBODY,   /* it is not: ANONYMOUS */
+    CONN_KNOWN,    /* by a login, or a certificate */
+    CONN_BY_TOKEN, /* by a delegation token */
+};
+enum conn_login conn_login(const struct conn *c);
+/* The last login (conn_set_principal) was by a delegation token, or was not. */
+void conn_set_by_token(struct conn *c, bool by_token);
 
 /* ---- listeners ---- */
 

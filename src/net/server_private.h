@@ -235,6 +235,7 @@ struct conn {
     const struct conn_gate *gate; /* NULL: frames go to the handler */
     void *gate_arg;
     char *principal; /* owned; NULL: the transport's, or nobody's */
+    bool by_token;   /* a delegation token's owner */
     int max_pipelined;
     struct task open; /* from the listener to the reactor */
     struct in6_addr ip;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include <openssl/crypto.h>
 
@@ -44,8 +45,8 @@ static int take_login(struct sasl_client_config *c, char *err, size_t err_n)
         return refuse(err, err_n, "sasl.jaas.config",
                       c->user.len <= 0 ? "it has no username=..." : "it has no password=...");
     struct str token = jaas_get(&c->module, "tokenauth");
-    if (sasl_mechanism_is_scram(c->mechanism) && str_eqz(token, "true"))
-        return refuse(err, err_n, "sasl.jaas.config", "there are no delegation tokens here");
+    c->by_token = sasl_mechanism_is_scram(c->mechanism) && token.len == 4 &&
+                  strncasecmp(token.p, "true", 4) == 0;
     return 0;
 }
 

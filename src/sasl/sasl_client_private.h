@@ -25,6 +25,7 @@ struct sasl_client_config {
     struct jaas_module module;
     struct str user, password; /* PLAIN, SCRAM */
     const char *token_url;     /* NULL = none */
+    bool by_token;             /* SCRAM: the user is a delegation token's id */
     pthread_mutex_t lock;
     struct salted_cache cache; /* under the lock */
 };

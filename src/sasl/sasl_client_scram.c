@@ -11,7 +11,9 @@ static enum sasl_result first(struct sasl_client *s, struct bytes *out)
     struct arena *a = &s->arena;
     struct str name = scram_name_encode(s->config->user, a);
     s->nonce = scram_nonce(a);
-    char *text = name.p && s->nonce.p ? arena_printf(a, "n,,n=%s,r=%s", name.p, s->nonce.p) : NULL;
+    const char *kind = s->config->by_token ? ",tokenauth=true" : "";
+    char *text =
+        name.p && s->nonce.p ? arena_printf(a, "n,,n=%s,r=%s%s", name.p, s->nonce.p, kind) : NULL;
     if (!text)
         return sasl_client_fail(s, NULL);
     s->client_first_bare = str_of(text + 3);

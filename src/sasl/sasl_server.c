@@ -114,6 +114,8 @@ int sasl_server_config_new(const struct sasl_server_settings *s, struct sasl_ser
     c->mechanism = s->mechanism;
     c->credential = s->credential;
     c->credential_arg = s->credential_arg;
+    c->token = s->token;
+    c->token_arg = s->token_arg;
     int rc = fill(c, s, err, err_n);
     if (rc)
         sasl_server_config_free(c);
@@ -238,6 +240,11 @@ enum sasl_result sasl_server_step(struct sasl_server *s, struct bytes token, int
 struct str sasl_server_user(const struct sasl_server *s)
 {
     return s->user;
+}
+
+bool sasl_server_by_token(const struct sasl_server *s)
+{
+    return s->by_token;
 }
 
 int64_t sasl_server_expires_ms(const struct sasl_server *s)

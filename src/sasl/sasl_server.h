@@ -13,10 +13,17 @@
 
 #include "sasl/jwt.h"
 #include "sasl/mechanism.h"
+#include "sasl/scram.h"
 
-struct scram_credential;
 struct sasl_server_config;
 struct sasl_server;
+
+/* What a broker knows of a delegation token that can be logged in with. */
+struct sasl_token {
+    struct scram_credential credential;
+    struct str user; /* the owner's name */
+    int64_t expires_ms;
+};
 
 struct sasl_server_settings {
     enum sasl_mechanism mechanism;
@@ -25,6 +32,11 @@ struct sasl_server_settings {
     bool (*credential)(void *arg, enum sasl_mechanism m, struct str user,
                        struct scram_credential *out);
     void *credential_arg;
+    /* SCRAM, where the client says that its user is the id of a token; the owner's name is put into
+     * the arena. false: there is no such. NULL: there are none. @thread any */
+    bool (*token)(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
+                  struct sasl_token *out);
+    void *token_arg;
     /* OAUTHBEARER */
     const char *keys_url;    /* file://..., of a JSON Web Key Set; NULL = unsecured tokens */
     int64_t keys_refresh_ms; /* they are read again when they are so old */
@@ -52,6 +64,7 @@ enum sasl_result sasl_server_step(struct sasl_server *s, struct bytes token, int
                                   struct bytes *answer);
 /* After COMPLETE. */
 struct str sasl_server_user(const struct sasl_server *s);
+bool sasl_server_by_token(const struct sasl_server *s);      /* a delegation token */
 int64_t sasl_server_expires_ms(const struct sasl_server *s); /* wall clock; 0 = never */
 /* After FAILURE: what the client may be told, NULL = only that; and a line for the log. Borrowed.
  */

@@ -24,6 +24,9 @@ struct sasl_server_config {
     bool (*credential)(void *arg, enum sasl_mechanism m, struct str user,
                        struct scram_credential *out);
     void *credential_arg;
+    bool (*token)(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
+                  struct sasl_token *out);
+    void *token_arg;
     struct scram_key secret; /* salts of users that there are not */
     struct key_store *keys;  /* owned; NULL: unsecured tokens */
     struct jwt_rules rules;
@@ -38,6 +41,8 @@ struct sasl_server {
     bool refused; /* OAUTHBEARER */
     /* SCRAM, after the first message */
     bool began, known;
+    bool by_token;
+    struct sasl_token token; /* by_token and known */
     struct scram_credential credential;
     struct str gs2, client_first_bare, server_first, name;
     struct str nonce;         /* of both */

@@ -16,13 +16,24 @@ static bool make_up(const struct sasl_server_config *c, struct str user,
     return true;
 }
 
+/* Delegation tokens are users of their own kind: a user of a token's name is nobody here. */
+static bool find_token(struct sasl_server *s, struct str id)
+{
+    const struct sasl_server_config *c = s->config;
+    bool found = c->token && c->token(c->token_arg, c->mechanism, id, &s->arena, &s->token);
+    if (found)
+        s->credential = s->token.credential;
+    return found;
+}
+
 static bool find_credential(struct sasl_server *s, const struct scram_client_first *m)
 {
     const struct sasl_server_config *c = s->config;
-    /* Delegation tokens are users of their own kind, and there are none. */
-    s->known = !m->token_auth &&
-               c->credential(c->credential_arg, c->mechanism, m->user, &s->credential) &&
-               s->credential.iterations >= SCRAM_MIN_ITERATIONS;
+    s->by_token = m->token_auth;
+    s->known = m->token_auth
+                   ? find_token(s, m->user)
+                   : c->credential(c->credential_arg, c->mechanism, m->user, &s->credential);
+    s->known = s->known && s->credential.iterations >= SCRAM_MIN_ITERATIONS;
     return s->known || make_up(c, m->user, &s->credential);
 }
 
@@ -107,7 +118,8 @@ static enum sasl_result final(struct sasl_server *s, struct str text, struct byt
     struct str out = b64.p ? str_of(arena_printf(a, "v=%s", b64.p)) : STR_NULL;
     if (!out.p)
         return sasl_server_fail(s, NULL, NULL);
-    s->user = s->name;
+    s->user = s->by_token ? s->token.user : s->name;
+    s->expires_ms = s->by_token ? s->token.expires_ms : 0;
     *answer = (struct bytes){(const uint8_t *)out.p, out.len};
     return SASL_COMPLETE;
 }

@@ -38,6 +38,8 @@ struct broker {
     struct workers *background_workers; /* upkeep's */
     struct dynamic_config *dynamic;     /* settings in force */
     struct scram_users *scram_users;
+    struct tokens *tokens;             /* NULL: there are none */
+    struct token_follow *token_follow; /* on the background executor */
     struct broker_security *security;
     struct control_queue *config_queue; /* what reads and writes settings in the store */
     struct entity_rereads *rereads;     /* of it, after notices */
@@ -132,6 +134,15 @@ int broker_acls_start(struct broker *b, char *err, size_t err_n);
 /* No further changes are followed. @thread the background executor's */
 void broker_acls_end(struct broker *b);
 void broker_acls_free(struct broker *b);
+
+/* ---- broker_tokens.c ---- */
+/* With all tokens that the store has, if there are to be any. 0, or -errno with a line. @blocks */
+int broker_tokens_start(struct broker *b, char *err, size_t err_n);
+/* What comes round. Only where there are tokens. @blocks */
+void broker_tokens_upkeep(void *arg);
+/* No further changes are followed. @thread the background executor's */
+void broker_tokens_end(struct broker *b);
+void broker_tokens_free(struct broker *b);
 
 /* ---- broker_listeners.c ---- */
 /* Makes the network and binds; nobody is let in yet. */

@@ -28,6 +28,7 @@ struct secured_listener {
 
 struct broker_security {
     struct scram_users *users;
+    struct tokens *tokens;
     const struct clock *clock;
     pthread_mutex_t lock;
     struct list listeners;
@@ -57,7 +58,7 @@ static int add_sasl(struct broker_security *s, struct secured_listener *own, con
 {
     if (!sasl_listener_has(l))
         return 0;
-    int rc = sasl_listener_new(c, l->name, s->users, &own->sasl, err, err_n);
+    int rc = sasl_listener_new(c, l->name, s->users, s->tokens, &own->sasl, err, err_n);
     if (!rc && sasl_listener_for_brokers(c, l))
         rc = sasl_listener_peer(c, l->name, s->clock, &own->auth, err, err_n);
     own->sasl_fingerprint = sasl_listener_fingerprint(c, l->name);
@@ -144,7 +145,7 @@ int broker_security_check(struct broker_security *s, const struct config *c, cha
     return rc;
 }
 
-int broker_security_new(const struct config *c, struct scram_users *users,
+int broker_security_new(const struct config *c, struct scram_users *users, struct tokens *tokens,
                         const struct clock *clock, struct broker_security **out, char *err,
                         size_t err_n)
 {
@@ -157,6 +158,7 @@ int broker_security_new(const struct config *c, struct scram_users *users,
     pthread_mutex_init(&s->lock, NULL);
     list_init(&s->listeners);
     s->users = users;
+    s->tokens = tokens;
     s->clock = clock;
     return broker_security_apply(s, c, err, err_n);
 }

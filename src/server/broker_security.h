@@ -15,11 +15,12 @@
 
 struct broker_security;
 
-/* Makes it for the listeners of the settings. Borrows users and clock. 0, or -errno with a line in
- * err. @blocks on key stores
+/* Makes it for the listeners of the settings. Borrows users, tokens and clock. 0, or -errno with a
+ * line in err. @blocks on key stores
  */
 struct scram_users;
-int broker_security_new(const struct config *c, struct scram_users *users,
+struct tokens; /* NULL: there are none */
+int broker_security_new(const struct config *c, struct scram_users *users, struct tokens *tokens,
                         const struct clock *clock, struct broker_security **out, char *err,
                         size_t err_n);
 /* When no connection is left. NULL is fine. */

@@ -145,9 +145,9 @@ static int secure_listeners(struct broker *b, char *err, size_t err_n)
 {
     const struct config *c = dynamic_config_ref(b->dynamic);
     b->scram_users = scram_users_new();
-    int rc = b->scram_users
-                 ? broker_security_new(c, b->scram_users, b->clock, &b->security, err, err_n)
-                 : fail(err, err_n, -ENOMEM, "cannot keep users");
+    int rc = b->scram_users ? broker_security_new(c, b->scram_users, b->tokens, b->clock,
+                                                  &b->security, err, err_n)
+                            : fail(err, err_n, -ENOMEM, "cannot keep users");
     config_unref(c);
     return rc;
 }
@@ -469,13 +469,12 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,     start_threads,         broker_find_identity,
-        load_settings,       secure_listeners,      broker_acls_start,
-        load_logs,           broker_make_cleaner,   broker_make_ties,
-        make_replicas,       broker_groups_start,   broker_txns_start,
-        make_admin,          broker_bind_listeners, load_quotas,
-        follow_features,     register_broker,       start_controller,
-        broker_start_upkeep, broker_start_cleaner,  broker_make_mover,
+        check_supported,      start_threads,     broker_find_identity,  load_settings,
+        broker_tokens_start,  secure_listeners,  broker_acls_start,     load_logs,
+        broker_make_cleaner,  broker_make_ties,  make_replicas,         broker_groups_start,
+        broker_txns_start,    make_admin,        broker_bind_listeners, load_quotas,
+        follow_features,      register_broker,   start_controller,      broker_start_upkeep,
+        broker_start_cleaner, broker_make_mover,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

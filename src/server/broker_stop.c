@@ -92,6 +92,7 @@ static void end_watchers(struct broker *b)
 {
     finalized_features_end(b->features);
     broker_acls_end(b);
+    broker_tokens_end(b);
     if (b->topic_configs)
         topic_configs_close(b->topic_configs);
 }
@@ -166,6 +167,7 @@ static void free_parts(struct broker *b)
     broker_listeners_free(b);
     broker_security_free(b->security);
     scram_users_free(b->scram_users);
+    broker_tokens_free(b);
     config_free(b->config);
     pthread_mutex_destroy(&b->listeners_lock);
     pthread_mutex_destroy(&b->lock);

@@ -74,6 +74,8 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
     int64_t delay = config_int(c, "log.initial.task.delay.ms");
     int64_t lag = config_int(c, "replica.lag.time.max.ms");
     int64_t checkpoint = config_int(c, "replica.high.watermark.checkpoint.interval.ms");
+    int64_t tokens =
+        b->tokens ? config_int(c, "delegation.token.expiry.check.interval.ms") : INT64_MAX;
     const struct {
         int64_t delay, interval;
         void (*work)(void *arg);
@@ -87,6 +89,7 @@ int broker_start_upkeep(struct broker *b, char *err, size_t err_n)
         {DELETE_TICK_MS, DELETE_TICK_MS, do_delete},
         {HEAP_TICK_MS, HEAP_TICK_MS, do_give_back},
         {lag / 2, lag / 2, do_shrink_isrs},
+        {tokens, tokens, broker_tokens_upkeep},
     };
     int rc = upkeep_new(uv_executor_ex(b->background), b->background_workers, &b->upkeep);
     for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(*kinds); i++) {

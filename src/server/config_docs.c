@@ -55,7 +55,6 @@ static const struct {
     {"sasl.login.refresh.", "each login takes a token of its own"},
     {"sasl.login.", "an OAuth provider is asked through files, and not by HTTP"},
     {"sasl.oauthbearer.jwks.endpoint.", "the provider's keys are read from a file"},
-    {"delegation.token.", "there are no delegation tokens"},
     {"password.encoder.", "passwords cannot be changed while running: give them in the file"},
     {"alter.config.policy.class.name", "Java classes cannot be loaded here"},
     {"auto.include.jmx.reporter", "there is no JVM here"},

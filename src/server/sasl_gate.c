@@ -245,6 +245,7 @@ static int64_t session_ms(const struct sasl_gate *g)
 static bool take_user(struct sasl_gate *g)
 {
     struct str user = sasl_server_user(g->exchange), old = conn_principal(g->conn);
+    *g->why = 0;
     if (g->in && !str_eq(user, old))
         snprintf(g->why, sizeof(g->why),
                  "Cannot change principals during re-authentication from User:%.*s: User:%.*s",
@@ -252,8 +253,8 @@ static bool take_user(struct sasl_gate *g)
     else if (!g->in && conn_set_principal(g->conn, user) != 0)
         snprintf(g->why, sizeof(g->why), "out of memory");
     else
-        return true;
-    return false;
+        conn_set_by_token(g->conn, sasl_server_by_token(g->exchange));
+    return !*g->why;
 }
 
 static void gate_free(struct sasl_gate *g)

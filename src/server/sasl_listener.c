@@ -12,6 +12,7 @@
 #include "sasl/jaas.h"
 #include "server/config_value.h"
 #include "server/scram_users.h"
+#include "server/tokens.h"
 
 enum { NAME_MAX_ = 64 };
 
@@ -95,8 +96,8 @@ uint64_t sasl_listener_fingerprint(const struct config *c, const char *listener)
 }
 
 static int offer(struct sasl_listener *l, const struct config *c, const char *listener,
-                 enum sasl_mechanism m, bool only, struct scram_users *users, char *err,
-                 size_t err_n)
+                 enum sasl_mechanism m, bool only, struct scram_users *users, struct tokens *tokens,
+                 char *err, size_t err_n)
 {
     char why[700] = "";
     struct sasl_server_settings s = {
@@ -104,6 +105,8 @@ static int offer(struct sasl_listener *l, const struct config *c, const char *li
         .jaas = jaas_of(c, listener, m, only && m == SASL_PLAIN),
         .credential = scram_users_find,
         .credential_arg = users,
+        .token = tokens ? tokens_login : NULL,
+        .token_arg = tokens,
         .keys_url = config_listener_string(c, listener, NULL, "sasl.oauthbearer.jwks.endpoint.url"),
         .keys_refresh_ms = config_int(c, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
         .now_ms = clock_wall_ms(clock_real()),
@@ -143,7 +146,7 @@ static int refuse_mechanism(char *err, size_t err_n, const char *listener, const
 }
 
 static int offer_all(struct sasl_listener *l, const struct config *c, const char *listener,
-                     struct scram_users *users, char *err, size_t err_n)
+                     struct scram_users *users, struct tokens *tokens, char *err, size_t err_n)
 {
     const char *list = config_listener_string(c, listener, NULL, "sasl.enabled.mechanisms");
     bool only = list && !strchr(list, ',');
@@ -154,7 +157,7 @@ static int offer_all(struct sasl_listener *l, const struct config *c, const char
         if (!sasl_mechanism_find(name, &m) || !sasl_mechanism_served(m))
             return refuse_mechanism(err, err_n, listener, "sasl.enabled.mechanisms", name);
         if (!l->configs[m])
-            rc = offer(l, c, listener, m, only, users, err, err_n);
+            rc = offer(l, c, listener, m, only, users, tokens, err, err_n);
     }
     if (!rc && l->offered_n == 0)
         rc = refuse(err, err_n, listener, "sasl.enabled.mechanisms", "it names no mechanism");
@@ -162,7 +165,7 @@ static int offer_all(struct sasl_listener *l, const struct config *c, const char
 }
 
 int sasl_listener_new(const struct config *c, const char *listener, struct scram_users *users,
-                      struct sasl_listener **out, char *err, size_t err_n)
+                      struct tokens *tokens, struct sasl_listener **out, char *err, size_t err_n)
 {
     struct sasl_listener *l = calloc(1, sizeof(*l));
     *out = NULL;
@@ -175,7 +178,7 @@ int sasl_listener_new(const struct config *c, const char *listener, struct scram
     l->failed_delay_ms =
         config_listener_int(c, listener, "connection.failed.authentication.delay.ms",
                             config_int(c, "connection.failed.authentication.delay.ms"));
-    int rc = offer_all(l, c, listener, users, err, err_n);
+    int rc = offer_all(l, c, listener, users, tokens, err, err_n);
     if (rc)
         sasl_listener_free(l);
     else
@@ -230,7 +233,7 @@ int sasl_listener_check(const struct config *c, const struct listener_config *l,
     struct peer_auth *auth = NULL;
     if (!sasl_listener_has(l))
         return 0;
-    int rc = sasl_listener_new(c, l->name, NULL, &sasl, err, err_n);
+    int rc = sasl_listener_new(c, l->name, NULL, NULL, &sasl, err, err_n);
     if (!rc && sasl_listener_for_brokers(c, l))
         rc = sasl_listener_peer(c, l->name, clock_real(), &auth, err, err_n);
     peer_sasl_free(auth);

@@ -16,6 +16,7 @@
 #include "server/config.h"
 
 struct scram_users;
+struct tokens;
 
 struct sasl_listener {
     struct sasl_server_config *configs[SASL_MECHANISMS]; /* owned; NULL = not offered */
@@ -26,10 +27,10 @@ struct sasl_listener {
     int64_t failed_delay_ms;
 };
 
-/* Borrows the users. 0; -ENOMEM; -EINVAL with a line in err, which names the setting and tells no
- * secret. @blocks on reading files */
+/* Borrows users and tokens (NULL: there are none). 0; -ENOMEM; -EINVAL with a line in err, which
+ * names the setting and tells no secret. @blocks on reading files */
 int sasl_listener_new(const struct config *c, const char *listener, struct scram_users *users,
-                      struct sasl_listener **out, char *err, size_t err_n);
+                      struct tokens *tokens, struct sasl_listener **out, char *err, size_t err_n);
 void sasl_listener_free(struct sasl_listener *l); /* NULL is fine */
 
 /* Other settings give another one: of a listener that was removed and comes back. */

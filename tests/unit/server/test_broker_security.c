@@ -36,7 +36,7 @@ static struct broker_security *made(const struct config *c)
 {
     struct broker_security *s;
     char err[1024] = "";
-    if (broker_security_new(c, NULL, clock_real(), &s, err, sizeof(err)))
+    if (broker_security_new(c, NULL, NULL, clock_real(), &s, err, sizeof(err)))
         fail_msg("%s", err);
     return s;
 }

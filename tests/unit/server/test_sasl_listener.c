@@ -30,7 +30,7 @@ static struct sasl_listener *make(const char *text, const char *listener)
     const struct config *c = config_of(text);
     struct sasl_listener *l;
     char err[1024] = "";
-    if (sasl_listener_new(c, listener, NULL, &l, err, sizeof(err)))
+    if (sasl_listener_new(c, listener, NULL, NULL, &l, err, sizeof(err)))
         fail_msg("%s", err);
     config_unref(c);
     return l;
@@ -87,7 +87,7 @@ static void what_is_wrong_names_the_setting(void **state)
         const struct config *c = config_of(v[i].text);
         struct sasl_listener *l;
         char err[1024] = "";
-        assert_int_equal(sasl_listener_new(c, "IN", NULL, &l, err, sizeof(err)), -EINVAL);
+        assert_int_equal(sasl_listener_new(c, "IN", NULL, NULL, &l, err, sizeof(err)), -EINVAL);
         if (!strstr(err, v[i].says) || !strstr(err, "listener IN") || strstr(err, "secret"))
             fail_msg("%zu: %s", i, err);
         config_unref(c);
