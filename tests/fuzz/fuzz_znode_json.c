@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "acl/acl_node.h"
+#include "metadata/token_node.h"
 #include "metadata/znode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -145,8 +146,24 @@ static int acl_notices(struct bytes data, struct arena *a)
     return 0;
 }
 
+static int token(struct bytes data, struct arena *a)
+{
+    struct token_info t, again;
+    int err = token_node_decode(data, a, &t);
+    if (err)
+        return err;
+    must(token_node_decode(token_node_encode(&t, a), a, &again) == 0);
+    must(str_eq(t.id, again.id) && str_eq(t.owner, again.owner) &&
+         str_eq(t.requester, again.requester) && t.renewers_n == again.renewers_n);
+    for (int i = 0; i < t.renewers_n; i++)
+        must(str_eq(t.renewers[i], again.renewers[i]));
+    must(t.issue_ms == again.issue_ms && t.max_ms == again.max_ms &&
+         t.expiry_ms == again.expiry_ms);
+    return 0;
+}
+
 static int (*const kinds[])(struct bytes data, struct arena *a) = {
-    broker, topic, partition, controller, config, others, acls, acl_notices};
+    broker, topic, partition, controller, config, others, acls, acl_notices, token};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

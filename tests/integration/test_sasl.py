@@ -187,7 +187,7 @@ class Logins(unittest.TestCase):
         with self.conn() as k:
             s = saslwire.Scram("SCRAM-SHA-256", "alice", "a256", authzid="alice")
             s.check(saslwire.token(k, s.final(start(k, s))))
-        with self.conn() as k:  # there are no delegation tokens
+        with self.conn() as k:  # a user is no delegation token
             s = saslwire.Scram("SCRAM-SHA-256", "alice", "a256", extensions=",tokenauth=true")
             self.refused(FAILED, saslwire.token, k, s.final(start(k, s)))
         # a replay of another connection's messages

@@ -50,6 +50,7 @@ struct outcome {
     char user[64], told[200], problem[200], client_problem[200];
     int works, rounds;
     int64_t expires_ms;
+    bool by_token;
 };
 
 static void keep(char *to, size_t n, const char *text)
@@ -63,6 +64,7 @@ static void note_server(struct outcome *o, const struct sasl_server *s)
         struct str u = sasl_server_user(s);
         snprintf(o->user, sizeof(o->user), "%.*s", STR_ARG(u));
         o->expires_ms = sasl_server_expires_ms(s);
+        o->by_token = sasl_server_by_token(s);
     } else if (o->server == SASL_FAILURE) {
         keep(o->told, sizeof(o->told), sasl_server_told(s));
         keep(o->problem, sizeof(o->problem), sasl_server_problem(s));
@@ -320,6 +322,58 @@ static void oauth_of_a_file(void **state)
     sasl_server_config_free(sc);
 }
 
+static bool find_token(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
+                       struct sasl_token *out)
+{
+    (void)arg;
+    out->user = arena_str(a, STR_LIT("owner"));
+    out->expires_ms = now_ms + 5;
+    return str_eqz(id, "id") &&
+           scram_credential_make(m, STR_LIT("hmac"), SCRAM_MIN_ITERATIONS, &out->credential);
+}
+
+/* Tokens and users are apart, though their names be the same. */
+static void tokens_log_in(void **state)
+{
+    static const struct {
+        const char *login;
+        bool with_tokens;
+        const char *user; /* NULL: refused */
+    } v[] = {
+        {"username=id password=hmac tokenauth=true;", true, "owner"},
+        {"username=id password=hmac tokenauth=\"TRUE\";", true, "owner"},
+        {"username=id password=other tokenauth=true;", true, NULL},
+        {"username=id password=hmac;", true, NULL},
+        {"username=id password=hmac tokenauth=false;", true, NULL},
+        {"username=\"al,i=ce\" password=secret tokenauth=true;", true, NULL},
+        {"username=\"al,i=ce\" password=secret;", true, "al,i=ce"},
+        {"username=id password=hmac tokenauth=true;", false, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
+        for (int m = SASL_SCRAM_SHA_256; m <= SASL_SCRAM_SHA_512; m++) {
+            char jaas[256], err[256] = "";
+            struct sasl_server_config *sc;
+            struct sasl_server_settings s = {.mechanism = (enum sasl_mechanism)m,
+                                             .credential = find,
+                                             .credential_arg = &iterations,
+                                             .token = v[i].with_tokens ? find_token : NULL};
+            snprintf(jaas, sizeof(jaas), SCRAM "%s", v[i].login);
+            assert_int_equal(sasl_server_config_new(&s, &sc, err, sizeof(err)), 0);
+            struct sasl_client_config *cc = client_config(sasl_mechanism_name(s.mechanism), jaas);
+            struct outcome o = run(sc, cc);
+            bool by_token = v[i].user && strcmp(v[i].user, "owner") == 0;
+            assert_int_equal(o.server, v[i].user ? SASL_COMPLETE : SASL_FAILURE);
+            if (v[i].user)
+                assert_string_equal(o.user, v[i].user);
+            assert_int_equal(o.expires_ms, by_token ? now_ms + 5 : 0);
+            assert_int_equal(o.by_token, by_token);
+            sasl_server_config_free(sc);
+            sasl_client_config_free(cc);
+        }
+    }
+}
+
 static void configs_that_are_refused(void **state)
 {
     static const struct {
@@ -331,7 +385,6 @@ static void configs_that_are_refused(void **state)
         {"PLAIN", PLAIN "password=p;", NULL, "no username"},
         {"SCRAM-SHA-1", SCRAM "username=u password=p;", NULL, "sasl.mechanism=SCRAM-SHA-1"},
         {"GSSAPI", "x required;", NULL, "sasl.mechanism: it is not set, or GSSAPI"},
-        {"SCRAM-SHA-256", SCRAM "username=u password=p tokenauth=true;", NULL, "delegation"},
         {"OAUTHBEARER", OAUTH ";", NULL, "unsecuredLoginStringClaim_sub"},
         {"OAUTHBEARER", OAUTH ";", "https://x/", "no HTTP"},
         {"OAUTHBEARER",
@@ -362,4 +415,4 @@ static void configs_that_are_refused(void **state)
 UNIT_MAIN(unit_test(plain), unit_test(plain_tokens), unit_test(scram),
           unit_test(the_salted_password_is_kept), unit_test(too_few_iterations),
           unit_test(odd_servers), unit_test(oauth_unsecured), unit_test(oauth_of_a_file),
-          unit_test(configs_that_are_refused))
+          unit_test(tokens_log_in), unit_test(configs_that_are_refused))

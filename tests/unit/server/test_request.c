@@ -145,8 +145,7 @@ static void what_is_not_served_closes(void **state)
 {
     expect_closed(-1, 0, NULL, 0, "unknown API key -1");
     expect_closed(76, 3, NULL, 0, "unknown API key 76 (version 3)");
-    expect_closed(API_EXPIRE_DELEGATION_TOKEN, 1, NULL, 0,
-                  "ExpireDelegationToken (version 1) is not served");
+    expect_closed(API_ENVELOPE, 0, "\0", 1, "Envelope (version 0) is not served");
     expect_closed(API_FETCH, 18, NULL, 0, "unsupported version 18 of Fetch, served are 0 to 17");
     expect_closed(API_METADATA, -1, NULL, 0, "unsupported version -1 of Metadata");
     expect_closed(API_METADATA, 1, NULL, 0, "malformed Metadata request, version 1");
