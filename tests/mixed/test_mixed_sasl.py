@@ -1,7 +1,9 @@
 """SASL between Apache Kafka's brokers and kafkad's in one cluster, and Apache's clients and tools against both: users that
 either kind makes, SCRAM and PLAIN between brokers, sessions of two seconds. ACLs that either kind stores hold at both;
-brokers, and the test itself, are super users."""
+brokers, and the test itself, are super users. Delegation tokens made at either kind are the same at the other."""
+import base64
 import os
+import re
 import tempfile
 import unittest
 
@@ -27,7 +29,8 @@ def each(mechanism, reauth_ms):
                "connections.max.reauth.ms": reauth_ms,
                prefix + "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
                prefix + "plain.sasl.jaas.config": PLAIN,
-               "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:admin; User:ANONYMOUS"}
+               "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:admin; User:ANONYMOUS",
+               "delegation.token.secret.key": "s3cret"}
         own.update({prefix + m + ".sasl.jaas.config": line for m, line in SCRAM.items()})
         return own
     return of
@@ -105,6 +108,38 @@ class MixedSasl(unittest.TestCase):
             self.assertIn("(principal=User:alice, host=*, operation=WRITE, permissionType=ALLOW)", out)
             self.assertEqual(out.count("principal="), 1, out)
 
+    def check_tokens(self, c):
+        """Made by Apache's tool at one, used, renewed and removed at another; what either kind says of it is the same."""
+        p = self.properties("PLAIN", "alice", "alicepw")
+
+        def tool(i, *args):
+            return apache.run_tool("org.apache.kafka.tools.DelegationTokenCommand", "--bootstrap-server",
+                                   self.sasl_address(c, i), "--command-config", p, *args)
+
+        def let_in(i, token, secret):
+            host, port = self.sasl_address(c, i).split(":")
+            with kwire.Conn(int(port), host) as k:
+                saslwire.handshake(k, "SCRAM-SHA-256")
+                s = saslwire.Scram("SCRAM-SHA-256", token, secret, extensions=",tokenauth=true")
+                try:
+                    s.check(saslwire.token(k, s.final(saslwire.token(k, s.first()))))
+                    return True
+                except saslwire.Refused:
+                    return False
+
+        for at, other in ((1, 2), (2, 1)):
+            out = tool(at, "--create", "--max-life-time-period", -1, "--renewer-principal", "User:bob")
+            token, secret = re.search(r"^(\S{22})\s+(\S{88})\s", out, re.M).groups()
+            self.assertEqual(len(base64.b64decode(secret)), 64)
+            for i in (1, 2, 3):
+                harness.until("broker %d lets the token in" % i, lambda: let_in(i, token, secret))
+            self.assertEqual(tool(1, "--describe", "--owner-principal", "User:alice").splitlines()[1:],
+                             tool(2, "--describe", "--owner-principal", "User:alice").splitlines()[1:])
+            tool(other, "--renew", "--hmac", secret, "--renew-time-period", 3600000)
+            tool(other, "--expire", "--hmac", secret, "--expiry-time-period", -1)
+            for i in (1, 2, 3):
+                harness.until("broker %d has forgotten it" % i, lambda: not let_in(i, token, secret))
+
     def test_scram_and_users_of_either_kind(self):
         c = self.check("SCRAM-SHA-512", 0)
         # a user that Apache's tool makes through a kafkad controller; all brokers let him in
@@ -149,6 +184,7 @@ class MixedSasl(unittest.TestCase):
     def test_plain_with_short_sessions(self):
         c = self.check("PLAIN", 2000)
         self.check_acls(c)
+        self.check_tokens(c)
         # a Java producer renews its sessions at kafkad's brokers, and goes on
         p = self.properties("PLAIN", "alice", "alicepw")
         out = apache.run_tool("producer-perf-test", "--topic", "t", "--num-records", 30000, "--record-size", 100,
