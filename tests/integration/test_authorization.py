@@ -264,7 +264,7 @@ CASES = [
 # Of a cluster: a broker by itself hears them from nobody. test_authorization_cluster.py has them.
 MEMBERS_ONLY = {
     "LeaderAndIsr": {}, "StopReplica": {}, "UpdateMetadata": {}, "ControlledShutdown": {}, "AlterPartition": {}}
-# They need no right: what they list is looked at below, or they are of who is asking. Tokens: test_tokens.py.
+# They need no right: what they list is looked at below, or they are of who is asking. Tokens: test_delegation_tokens.py.
 FREE = {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", "ListGroups", "ListTransactions",
         "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"}
 

@@ -15,6 +15,8 @@ from harness import until
 
 DISABLED, NOT_FOUND, MISMATCH, NOT_ALLOWED, DENIED, EXPIRED, PRINCIPAL_TYPE = 61, 62, 63, 64, 65, 66, 67
 AUTHENTICATION_FAILED = 58
+DESCRIBE, CREATE_TOKENS, DESCRIBE_TOKENS = 8, 13, 14
+TOKEN, USER, LITERAL, ALLOW = 6, 7, 3, 3
 SECRET = "the secret of all brokers"
 DAY = 24 * 3600 * 1000
 
@@ -154,6 +156,50 @@ class ByItself(unittest.TestCase):
                 self.assertEqual(renew(k, made)["error_code"], NOT_ALLOWED)
                 self.assertEqual(expire(k, made)["error_code"], NOT_ALLOWED)
                 self.assertEqual(k.call("DescribeDelegationToken", 3, owners=None)["error_code"], NOT_ALLOWED)
+
+    def test_rights_by_acls(self):
+        """On a user: to make tokens for him, and to see his; on a token: to see it. Each by itself, and taken back."""
+        alice, bob, admin = self.conn("alice"), self.conn("bob"), self.conn("admin")
+        one, two = create(alice)["token_id"], create(alice)["token_id"]
+
+        def binding(operation, kind, name):
+            return {"resource_type": kind, "resource_name": name, "resource_pattern_type": LITERAL, "principal": "User:bob",
+                    "host": "*", "operation": operation, "permission_type": ALLOW}
+
+        def grant(*right):
+            answer = admin.call("CreateAcls", 3, creations=[binding(*right)])
+            self.assertEqual(answer["results"][0]["error_code"], 0, answer)
+
+        def take(operation, kind, name):
+            answer = admin.call("DeleteAcls", 3, filters=[{
+                "resource_type_filter": kind, "resource_name_filter": name, "pattern_type_filter": LITERAL,
+                "principal_filter": "User:bob", "host_filter": None, "operation": operation, "permission_type": ALLOW}])
+            self.assertEqual(len(answer["filter_results"][0]["matching_acls"]), 1, answer)
+
+        def seen():
+            return set(describe(bob)) & {one, two}
+
+        for right, sees in (((DESCRIBE, TOKEN, one), {one}), ((DESCRIBE_TOKENS, USER, "User:alice"), {one, two})):
+            self.assertEqual(seen(), set())
+            grant(*right)
+            self.assertEqual(seen(), sees)
+            # who may see a token may not change it
+            self.assertEqual(renew(bob, describe(bob)[one])["error_code"], MISMATCH)
+            take(*right)
+        grant(DESCRIBE_TOKENS, USER, "alice")  # a user's name is no principal
+        self.assertEqual(seen(), set())
+        for_carol = {"owner_principal_type": "User", "owner_principal_name": "carol"}
+        grant(CREATE_TOKENS, USER, "User:dave")
+        self.assertEqual(create(bob, **for_carol)["error_code"], DENIED)
+        grant(CREATE_TOKENS, USER, "User:carol")
+        made = create(bob, **for_carol)
+        self.assertEqual((made["error_code"], made["principal_name"], made["token_requester_principal_name"]),
+                         (0, "carol", "bob"))
+        # who asked for it sees it, and may neither renew nor end it
+        self.assertIn(made["token_id"], describe(bob))
+        self.assertEqual([renew(bob, made)["error_code"], expire(bob, made)["error_code"]], [MISMATCH, MISMATCH])
+        take(CREATE_TOKENS, USER, "User:carol")
+        self.assertEqual(create(bob, **for_carol)["error_code"], DENIED)
 
     def test_logins(self):
         alice = self.conn("alice")
