@@ -64,6 +64,7 @@ void partition_unref(struct partition *p)
     pthread_mutex_destroy(&p->following);
     pthread_mutex_destroy(&p->flush_lock);
     pthread_mutex_destroy(&p->waiters_lock);
+    topic_counts_unref(p->counts);
     free(p->remotes);
     free(p->isr);
     free(p->topic);
@@ -75,6 +76,11 @@ void partition_unref(struct partition *p)
 struct topic_partition partition_tp(const struct partition *p)
 {
     return (struct topic_partition){{p->topic, p->topic_len}, p->number};
+}
+
+struct topic_counts *partition_counts(const struct partition *p)
+{
+    return p->counts;
 }
 
 int32_t partition_leader_epoch(const struct partition *p)

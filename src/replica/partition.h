@@ -23,6 +23,7 @@
 #include "protocol/errors.h"
 
 struct partition; /* reference counted */
+struct topic_counts;
 
 void partition_unref(struct partition *p);
 struct partition *partition_ref(struct partition *p);
@@ -34,6 +35,22 @@ bool partition_is_leader(const struct partition *p);
 struct uuid partition_topic_id(const struct partition *p);
 /* Returns shared (log_unref); NULL when offline or not made yet. */
 struct log *partition_log(struct partition *p);
+
+/* NULL: nobody counts. Borrowed from the partition. */
+struct topic_counts *partition_counts(const struct partition *p);
+
+/* What an operator asks. */
+struct partition_facts {
+    bool offline, leads, has_log;
+    /* with a log */
+    int64_t size, log_start, log_end;
+    int segments;
+    /* of a leader, else 0 */
+    int32_t isr_n, replicas_n;
+    bool under_replicated, under_min_isr, at_min_isr;
+    int64_t stable_lag; /* high watermark - last stable offset */
+};
+void partition_facts(struct partition *p, struct partition_facts *f);
 
 /* Epoch sent by a client against ours: NONE, FENCED_LEADER_EPOCH (older), UNKNOWN_LEADER_EPOCH
  * (newer); -1 = not checked. */

@@ -244,7 +244,11 @@ static enum isr_next take_success_locked(struct partition *p, const struct isr_a
 {
     if (a->leader_epoch != atomic_load(&p->leader_epoch) || a->partition_epoch < p->partition_epoch)
         return ISR_SETTLED; /* the LeaderAndIsr that tells more is on its way */
-    return commit_locked(p, a) ? ISR_SETTLED : ISR_AGAIN;
+    bool grew = p->isr_state == ISR_EXPANDING;
+    if (!commit_locked(p, a))
+        return ISR_AGAIN;
+    metric_add(grew ? &p->env->isr_counts->expands : &p->env->isr_counts->shrinks, 1);
+    return ISR_SETTLED;
 }
 
 static enum isr_next take_answer_locked(struct partition *p, const struct isr_answer *a)
@@ -282,6 +286,8 @@ enum isr_next partition_isr_answered(struct partition *p, uint64_t number,
     pthread_rwlock_unlock(&p->lock);
     if (!ours)
         return ISR_SETTLED;
+    if (a->error != KERR_NONE)
+        metric_add(&p->env->isr_counts->refused, 1);
     if (a->error != KERR_NONE && next == ISR_SETTLED)
         say_info("ReplicaManager", "%s-%d: the change of its ISR was answered with %s", p->topic,
                  (int)p->number, kerr_name((int16_t)a->error));

@@ -17,9 +17,15 @@
 #include "metadata/metadata_cache.h"
 #include "replica/partition.h"
 #include "replica/partition_isr.h"
+#include "replica/topic_counts.h"
 
 struct replica_listener;
 struct source_fetcher;
+
+/* ISR changes of this broker's leaders. */
+struct isr_counts {
+    metric shrinks, expands, refused;
+};
 
 /* What all partitions of a broker share; owned by the replica manager. */
 struct partition_env {
@@ -30,6 +36,7 @@ struct partition_env {
     int64_t replica_lag_ms;
     struct replica_listener *listeners; /* fixed once partitions exist */
     struct isr_writer *isr_writer;      /* the same; NULL: ISRs never change here (tests) */
+    struct isr_counts *isr_counts;
 };
 
 /* See partition_isr.h. */
@@ -71,6 +78,7 @@ struct partition {
     int32_t number;
     atomic_int refs;
     struct hnode node;             /* in the replica manager's map, under its lock */
+    struct topic_counts *counts;   /* one reference; NULL: nobody counts. Fixed once in the map */
     struct awaited_leader awaited; /* under the replica manager's `control` */
 
     /* Under `lock`. Fields that are asked for one by one are atomic too. */

@@ -23,6 +23,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
         .metadata = o->metadata,
         .workers = o->workers,
         .isr_writer = o->isr_writer,
+        .isr_counts = &m->isr_counts,
         .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
     atomic_init(&m->broker_epoch, -1);
     m->controller_epoch = -1;
@@ -30,6 +31,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
     pthread_rwlock_init(&m->map_lock, NULL);
     pthread_mutex_init(&m->control, NULL);
     hmap_init(&m->map);
+    hmap_init(&m->topics);
     *out = m;
     return 0;
 }
@@ -40,9 +42,11 @@ void replica_manager_free(struct replica_manager *m)
         return;
     for (struct hnode *n = hmap_first(&m->map), *next; n; n = next) {
         next = hmap_next(&m->map, n);
+        topic_counts_leave(&m->topics, hmap_entry(n, struct partition, node)->counts);
         partition_unref(hmap_entry(n, struct partition, node));
     }
     hmap_free(&m->map);
+    hmap_free(&m->topics);
     pthread_rwlock_destroy(&m->map_lock);
     pthread_mutex_destroy(&m->control);
     free(m);
@@ -79,6 +83,8 @@ struct partition *replica_manager_lookup_or_make(struct replica_manager *m,
         return NULL;
     pthread_rwlock_wrlock(&m->map_lock);
     int r = hmap_put(&m->map, &p->node, topic_partition_hash(tp));
+    if (!r && m->o.count_topics)
+        p->counts = topic_counts_enter(&m->topics, tp.topic);
     pthread_rwlock_unlock(&m->map_lock);
     if (r) {
         partition_unref(p);
@@ -97,6 +103,7 @@ void replica_manager_forget(struct replica_manager *m, struct partition *p)
 {
     pthread_rwlock_wrlock(&m->map_lock);
     hmap_remove(&m->map, &p->node);
+    topic_counts_leave(&m->topics, p->counts);
     pthread_rwlock_unlock(&m->map_lock);
     partition_unref(p);
 }
@@ -151,6 +158,33 @@ void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, str
         partition_unref(all[i]);
     }
     free(all);
+}
+
+void replica_manager_each_topic(struct replica_manager *m,
+                                void (*each)(void *arg, const struct topic_counts *c), void *arg)
+{
+    pthread_rwlock_rdlock(&m->map_lock);
+    size_t n = 0;
+    struct topic_counts **all = calloc(m->topics.n + 1, sizeof(struct topic_counts *));
+    if (all)
+        hmap_each (node, &m->topics)
+            all[n++] = topic_counts_ref(hmap_entry(node, struct topic_counts, node));
+    pthread_rwlock_unlock(&m->map_lock);
+    if (!all)
+        say_error("ReplicaManager", "no memory to walk the topics");
+    for (size_t i = 0; i < n; i++) {
+        each(arg, all[i]);
+        topic_counts_unref(all[i]);
+    }
+    free(all);
+}
+
+void replica_manager_isr_changes(const struct replica_manager *m, uint64_t *shrinks,
+                                 uint64_t *expands, uint64_t *refused)
+{
+    *shrinks = metric_read(&m->isr_counts.shrinks);
+    *expands = metric_read(&m->isr_counts.expands);
+    *refused = metric_read(&m->isr_counts.refused);
 }
 
 static void note_led(void *arg, struct partition *p)

@@ -33,6 +33,7 @@ struct replica_manager_options {
     struct isr_writer *isr_writer; /* borrowed; NULL: ISRs of leaders never change (tests) */
     struct str
         inter_broker_listener; /* where leaders are fetched from; borrowed. Empty: the first */
+    bool count_topics;         /* for partition_counts */
     /* A log dir failed, and its partitions are offline here. On a worker. May be NULL. */
     void (*dir_lost)(void *arg);
     /* Settings of a topic, for logs that are made. Fills *c. */
@@ -83,6 +84,12 @@ int replica_manager_count(struct replica_manager *m);
 bool replica_manager_leads_for_others(struct replica_manager *m);
 void replica_manager_each(struct replica_manager *m, void (*each)(void *arg, struct partition *p),
                           void *arg);
+/* Topics that have a partition here, with what was counted for them (count_topics). */
+void replica_manager_each_topic(struct replica_manager *m,
+                                void (*each)(void *arg, const struct topic_counts *c), void *arg);
+/* ISR changes of this broker's leaderships since the start: written, and refused. @thread any */
+void replica_manager_isr_changes(const struct replica_manager *m, uint64_t *shrinks,
+                                 uint64_t *expands, uint64_t *refused);
 /* Looks for members of ISRs that lag: due every half replica.lag.time.max.ms. @thread any */
 void replica_manager_shrink_isrs(struct replica_manager *m);
 /* num.replica.fetchers is this now: what is followed is spread anew. @thread any; @blocks */

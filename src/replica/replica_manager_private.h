@@ -13,6 +13,8 @@ struct replica_manager {
     /* Key: topic and number; the map holds a reference on each partition. Taken after `control`. */
     pthread_rwlock_t map_lock;
     struct hmap map;
+    struct hmap topics; /* of topic_counts.h; under map_lock */
+    struct isr_counts isr_counts;
 
     /* Held over every control request and over the handling of a failed log dir: roles change under
      * it and nowhere else. */

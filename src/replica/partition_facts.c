@@ -1,0 +1,45 @@
+/* partition_facts.c - what an operator asks about a partition: looked up when asked. */
+#include "replica/partition_private.h"
+
+/* The least ISR that acks=all wants, never more than there are replicas. */
+static int32_t min_isr_locked(const struct partition *p)
+{
+    const struct log_config *c = log_config_ref(p->log);
+    int32_t min = c->min_insync_replicas < p->replicas_n ? c->min_insync_replicas : p->replicas_n;
+    log_config_unref(c);
+    return min;
+}
+
+static void leader_facts_locked(const struct partition *p, struct partition_facts *f)
+{
+    int32_t min = min_isr_locked(p);
+    f->leads = true;
+    f->isr_n = p->isr_n;
+    f->replicas_n = p->replicas_n;
+    f->under_replicated = p->isr_n < p->replicas_n;
+    f->under_min_isr = p->isr_n < min;
+    f->at_min_isr = p->isr_n == min;
+    f->stable_lag = log_high_watermark(p->log) - log_last_stable_offset(p->log);
+}
+
+static void log_facts_locked(const struct partition *p, struct partition_facts *f)
+{
+    f->has_log = true;
+    f->size = log_size(p->log);
+    f->segments = log_segment_count(p->log);
+    f->log_start = log_start_offset(p->log);
+    f->log_end = log_end_offset(p->log);
+}
+
+void partition_facts(struct partition *p, struct partition_facts *f)
+{
+    *f = (struct partition_facts){0};
+    pthread_rwlock_rdlock(&p->lock);
+    int role = atomic_load(&p->role);
+    f->offline = role == PARTITION_OFFLINE;
+    if (p->log)
+        log_facts_locked(p, f);
+    if (p->log && role == PARTITION_LEADER)
+        leader_facts_locked(p, f);
+    pthread_rwlock_unlock(&p->lock);
+}

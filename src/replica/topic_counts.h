@@ -1,0 +1,54 @@
+/* topic_counts.h - what clients did with a topic at this broker, for its metrics.
+ *
+ * All partitions of a topic that are here share one; it goes with the last of them. It is one set
+ * of counters for all threads, not one a thread: a produce or fetch adds once or twice for each
+ * partition, beside an append or a read, and thousands of topics must not cost a page each.
+ *
+ * OWNERSHIP  reference counted: the set holds one for as long as partitions are hosted, and each
+ *            partition's object one.
+ *
+ * THREADS    counting and reading: any. The set: under its owner's lock. */
+#ifndef REPLICA_TOPIC_COUNTS_H
+#define REPLICA_TOPIC_COUNTS_H
+
+#include "base/hmap.h"
+#include "base/metrics.h"
+#include "base/str.h"
+
+enum topic_count {
+    TOPIC_MESSAGES_IN,
+    TOPIC_BYTES_IN,
+    TOPIC_BYTES_OUT, /* to consumers */
+    TOPIC_BYTES_REJECTED,
+    TOPIC_PRODUCE_REQUESTS, /* one for each partition */
+    TOPIC_FETCH_REQUESTS,   /* the same */
+    TOPIC_FAILED_PRODUCE,
+    TOPIC_FAILED_FETCH,
+    TOPIC_PRODUCE_CONVERSIONS, /* messages */
+    TOPIC_FETCH_CONVERSIONS,
+    TOPIC_COUNTS
+};
+
+struct topic_counts {
+    struct hnode node;
+    atomic_int refs;
+    int partitions; /* hosted here; the set's */
+    metric n[TOPIC_COUNTS];
+    int32_t len;
+    char topic[];
+};
+
+/* One more partition of the topic is here. Returns shared; NULL without memory (it is not counted
+ * then). */
+struct topic_counts *topic_counts_enter(struct hmap *set, struct str topic);
+/* One less; with the last the topic leaves the set. NULL is fine. */
+void topic_counts_leave(struct hmap *set, struct topic_counts *c);
+struct topic_counts *topic_counts_ref(struct topic_counts *c);
+void topic_counts_unref(struct topic_counts *c); /* NULL is fine */
+
+static inline struct str topic_counts_topic(const struct topic_counts *c)
+{
+    return (struct str){c->topic, c->len};
+}
+
+#endif
