@@ -24,8 +24,6 @@ enum topic_count {
     TOPIC_FETCH_REQUESTS,   /* the same */
     TOPIC_FAILED_PRODUCE,
     TOPIC_FAILED_FETCH,
-    TOPIC_PRODUCE_CONVERSIONS, /* messages */
-    TOPIC_FETCH_CONVERSIONS,
     TOPIC_COUNTS
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/logline.h"
 #include "server/authorizer.h"
+#include "server/broker_metrics.h"
 #include "server/broker_private.h"
 #include "server/dynamic_config.h"
 #include "server/finalized_features.h"
@@ -43,6 +44,11 @@ struct authorizer *broker_authorizer(const struct broker *b)
 struct client_quotas *broker_quotas(const struct broker *b)
 {
     return b->quotas;
+}
+
+struct broker_metrics *broker_metrics(const struct broker *b)
+{
+    return b->metrics;
 }
 
 struct log_mover *broker_log_mover(const struct broker *b)

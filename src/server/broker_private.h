@@ -80,6 +80,9 @@ struct broker {
     struct broker_registrar *registrar;
     struct finalized_features *features; /* NULL: inter.broker.protocol.version has none */
     struct controller *_Atomic controller;
+    struct broker_metrics *metrics;      /* NULL: no metrics.http.listener */
+    struct metrics_pages *metrics_pages; /* the same */
+    struct metrics_http *metrics_http;
     struct upkeep *upkeep;
     bool upkeep_runs;
     struct heap_watch heap; /* the upkeep's */
@@ -125,6 +128,15 @@ int broker_make_mover(struct broker *b, char *err, size_t err_n);
 int broker_make_cleaner(struct broker *b, char *err, size_t err_n);
 /* Other settings are in force. 0 or -errno. @blocks */
 int broker_cleaner_changed(struct broker *b, const struct config *old, const struct config *now);
+
+/* ---- broker_endpoint.c: of metrics.http.listener; nothing without it ---- */
+/* Begins to count. 0, or -errno with a line. */
+int broker_make_metrics(struct broker *b, char *err, size_t err_n);
+/* Opens the endpoint, when all that it tells of exists. The same. @blocks */
+int broker_serve_metrics(struct broker *b, char *err, size_t err_n);
+/* Closes it, before anything that it tells of ends. @blocks */
+void broker_end_metrics(struct broker *b);
+void broker_free_metrics(struct broker *b);
 
 /* ---- broker_acls.c ---- */
 /* Is authorizer.class.name one that this build has, or none? 0, or -ENOTSUP with a line. */

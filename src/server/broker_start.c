@@ -268,6 +268,7 @@ static int make_replicas(struct broker *b, char *err, size_t err_n)
         .clock = b->clock,
         .fetchers = b->fetchers,
         .isr_writer = broker_isr_writer(b),
+        .count_topics = b->metrics != NULL,
         .inter_broker_listener = str_of(b->config->inter_broker_listener),
         .replica_lag_ms = config_int(b->config, "replica.lag.time.max.ms"),
         .dir_lost = broker_dir_lost,
@@ -469,12 +470,12 @@ static int check_supported(struct broker *b, char *err, size_t err_n)
 int broker_start(struct config *config, struct broker **out, char *err, size_t err_n)
 {
     static int (*const steps[])(struct broker *, char *, size_t) = {
-        check_supported,      start_threads,     broker_find_identity,  load_settings,
-        broker_tokens_start,  secure_listeners,  broker_acls_start,     load_logs,
-        broker_make_cleaner,  broker_make_ties,  make_replicas,         broker_groups_start,
-        broker_txns_start,    make_admin,        broker_bind_listeners, load_quotas,
-        follow_features,      register_broker,   start_controller,      broker_start_upkeep,
-        broker_start_cleaner, broker_make_mover,
+        check_supported,     broker_make_metrics,  start_threads,     broker_find_identity,
+        load_settings,       broker_tokens_start,  secure_listeners,  broker_acls_start,
+        load_logs,           broker_make_cleaner,  broker_make_ties,  make_replicas,
+        broker_groups_start, broker_txns_start,    make_admin,        broker_bind_listeners,
+        load_quotas,         follow_features,      register_broker,   start_controller,
+        broker_start_upkeep, broker_start_cleaner, broker_make_mover, broker_serve_metrics,
     };
     *out = NULL;
     struct broker *b = broker_new(config);

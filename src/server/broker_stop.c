@@ -143,6 +143,7 @@ static void close_data(struct broker *b)
 static void free_parts(struct broker *b)
 {
     turns_free(b->warming);
+    broker_free_metrics(b);
     broker_acls_free(b);
     entity_rereads_free(b->rereads);
     finalized_features_free(b->features);
@@ -177,6 +178,7 @@ static void free_parts(struct broker *b)
 
 void broker_take_down(struct broker *b)
 {
+    broker_end_metrics(b);
     if (b->store)
         store_end_waits(b->store);
     if (b->acl_store)

@@ -273,3 +273,37 @@ const char *config_host_counts_problem(const char *value)
             return "a list of host:count pairs";
     return NULL;
 }
+
+/* ---- an address ---- */
+
+bool config_address_parse(const char *text, struct config_address *out)
+{
+    const char *colon = strrchr(text, ':'), *from = text, *to = colon;
+    char *end;
+    if (!colon || !isdigit((unsigned char)colon[1]))
+        return false;
+    errno = 0;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (*end || errno || port > 65535)
+        return false;
+    bool bracketed = *text == '[';
+    if (bracketed && (to - from < 3 || to[-1] != ']'))
+        return false;
+    from += bracketed;
+    to -= bracketed;
+    if ((size_t)(to - from) >= sizeof(out->host))
+        return false;
+    for (const char *p = from; p < to; p++)
+        if (!is_host_char(*p) || (*p == ':' && !bracketed))
+            return false;
+    memcpy(out->host, from, (size_t)(to - from));
+    out->host[to - from] = 0;
+    out->port = (int)port;
+    return true;
+}
+
+const char *config_address_problem(const char *value)
+{
+    struct config_address a;
+    return !*value || config_address_parse(value, &a) ? NULL : "host:port, or empty";
+}

@@ -32,8 +32,16 @@ bool config_list_next(const char **at, struct str *element);
 const char *config_gzip_level_problem(const char *value);
 const char *config_throttled_replicas_problem(const char *value);
 const char *config_host_counts_problem(const char *value);
+const char *config_address_problem(const char *value);
 const char *config_level_problem(const char *value);
 const char *config_format_problem(const char *value);
+
+/* "host:port", "[::1]:port", ":port" (all addresses). False when it is none. */
+struct config_address {
+    char host[256]; /* "" = all */
+    int port;       /* 0 = any free one */
+};
+bool config_address_parse(const char *text, struct config_address *out);
 
 /* "2.7-IV1", "2.7", "2.7.1" -> major, minor, step (the last of the release when not named). False
  * when no release of Kafka is called so. */

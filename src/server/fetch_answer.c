@@ -2,6 +2,7 @@
  * as ranges of files. */
 #include <stdlib.h>
 
+#include "server/broker_metrics.h"
 #include "server/fetch_op.h"
 #include "server/leader_hints.h"
 
@@ -75,6 +76,42 @@ static void fill_aborted(struct fetch_op *op, const struct partition_read *read,
     out->aborted_transactions.n = read->aborted_n;
 }
 
+/* Errors that a healthy broker gives, too, when leaders move or records are gone, are none. */
+static bool is_failure(enum kerr e)
+{
+    static const enum kerr known[] = {
+        KERR_NONE,
+        KERR_UNKNOWN_TOPIC_OR_PARTITION,
+        KERR_UNKNOWN_TOPIC_ID,
+        KERR_INCONSISTENT_TOPIC_ID,
+        KERR_NOT_LEADER_OR_FOLLOWER,
+        KERR_UNKNOWN_LEADER_EPOCH,
+        KERR_FENCED_LEADER_EPOCH,
+        KERR_OFFSET_OUT_OF_RANGE,
+        KERR_KAFKA_STORAGE_ERROR,
+        KERR_TOPIC_AUTHORIZATION_FAILED,
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (e == known[i])
+            return false;
+    return true;
+}
+
+static void count_partition(struct fetch_op *op, const struct fetch_slot *s, int32_t sent)
+{
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    if (!m)
+        return;
+    metrics_request_error(op->req, (int16_t)s->error);
+    metrics_topic(m, s->partition, TOPIC_FETCH_REQUESTS, 1);
+    if (is_failure(s->error))
+        metrics_topic(m, s->partition, TOPIC_FAILED_FETCH, 1);
+    if (sent > 0 && op->replica_id < 0)
+        metrics_topic(m, s->partition, TOPIC_BYTES_OUT, (uint64_t)sent);
+    else if (sent > 0)
+        metrics_count(m, COUNT_REPLICATED_OUT, (uint64_t)sent);
+}
+
 static void fill_partition(struct fetch_op *op, int i, struct leader_hints *hints,
                            struct fetch_response_partition *out)
 {
@@ -83,6 +120,7 @@ static void fill_partition(struct fetch_op *op, int i, struct leader_hints *hint
     out->partition_index = w->partition;
     out->error_code = code_of(op, s->error);
     out->records = records_of(s);
+    count_partition(op, s, out->records.len);
     out->high_watermark = -1;
     out->aborted_transactions.n = -1;
     if (s->error == KERR_NONE && s->partition)

@@ -244,7 +244,7 @@ static void set_limits(struct fetch_op *op)
         asked = cap;
     op->max_bytes = asked > 0 ? (uint32_t)asked : 0;
     op->min_bytes = body->min_bytes < asked ? body->min_bytes : asked;
-    op->req->untimed = op->replica_id >= 0;
+    op->req->untimed = op->req->of_follower = op->replica_id >= 0;
     op->isolation = body->isolation_level == READ_COMMITTED ? READ_COMMITTED : READ_UNCOMMITTED;
     op->rack = STR_NULL;
     if (op->replica_id < 0 && version >= FIRST_VERSION_FOLLOWER_FETCH && body->rack_id.len > 0 &&

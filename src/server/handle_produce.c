@@ -6,6 +6,7 @@
  *        values: nothing is appended.
  *
  * FLUSH  delayed_produce.c. */
+#include "server/broker_metrics.h"
 #include "server/handlers.h"
 #include "server/leader_hints.h"
 #include "server/produce_op.h"
@@ -120,6 +121,11 @@ static enum kerr append_prepared(struct produce_op *op, int slot, struct partiti
     enum kerr e = partition_append(p, pr, APPEND_CLIENT, op->body->acks, &appended);
     if (e != KERR_NONE)
         return e;
+    if (!appended.info.duplicate) {
+        struct broker_metrics *m = broker_metrics(op->req->broker);
+        metrics_topic(m, p, TOPIC_MESSAGES_IN, (uint64_t)pr->offsets_n);
+        metrics_topic(m, p, TOPIC_BYTES_IN, pr->len);
+    }
     s->out->base_offset = appended.info.first_offset;
     s->out->log_append_time_ms = appended.info.log_append_time;
     if (op->body->acks == -1) {
@@ -166,6 +172,17 @@ static enum kerr append_to(struct produce_op *op, int slot, struct partition *p,
     return e;
 }
 
+static void count_attempt(struct produce_op *op, const struct partition *p, enum kerr e,
+                          const struct records *records)
+{
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    metrics_topic(m, p, TOPIC_PRODUCE_REQUESTS, 1);
+    if (e == KERR_MESSAGE_TOO_LARGE)
+        metrics_topic(m, p, TOPIC_BYTES_REJECTED, records->len > 0 ? (uint64_t)records->len : 0);
+    if (e != KERR_NONE && tells_log_start(e)) /* the others are what a healthy broker says, too */
+        metrics_topic(m, p, TOPIC_FAILED_PRODUCE, 1);
+}
+
 static bool is_admin_client(const struct request *req)
 {
     return str_eqz(req->header.client_id, "__admin_client");
@@ -189,6 +206,7 @@ static enum kerr produce_one(struct produce_op *op, int slot,
     if (!p)
         return e;
     e = append_to(op, slot, p, &data->records, now_ms);
+    count_attempt(op, p, e, &data->records);
     partition_unref(p);
     return e;
 }
@@ -243,6 +261,8 @@ static void answer_acks_0(struct produce_op *op)
 void produce_answer(struct produce_op *op)
 {
     request_count_produced(op->req, op->req->net->frame_len);
+    for (int i = 0; i < op->slots_n; i++)
+        metrics_request_error(op->req, op->slots[i].out->error_code);
     if (op->body->acks == 0) {
         answer_acks_0(op);
         return;

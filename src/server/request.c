@@ -13,6 +13,7 @@
 #include "base/logline.h"
 #include "base/utf8.h"
 #include "server/broker.h"
+#include "server/broker_metrics.h"
 #include "server/first_news.h"
 #include "server/handlers.h"
 #include "server/request_quota.h"
@@ -197,10 +198,12 @@ void request_respond(struct request *req, void *response)
 {
     int version = req->header.api_version;
     struct request_sending sending;
+    struct metrics_answer measured;
     request_time_throttle_ms(req);
     if (req->throttle_ms > 0)
         hold_back(req, response);
     request_sending_begin(&sending, req);
+    metrics_answer_begin(&measured, req, response);
     struct writer w = WRITER_INIT;
     struct chain c;
     response_header_encode(&w, api_response_header_version(req->api, version),
@@ -219,12 +222,14 @@ void request_respond(struct request *req, void *response)
     finishing(req);
     net_request_answer(req->net, &c);
     request_sending_end(&sending);
+    metrics_answer_end(&measured);
 }
 
 void request_respond_none(struct request *req)
 {
     if (req->throttle_ms > 0)
         hold_back(req, NULL);
+    metrics_answer_begin(&(struct metrics_answer){0}, req, NULL);
     finishing(req);
     net_request_no_answer(req->net);
 }

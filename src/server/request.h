@@ -54,6 +54,8 @@ struct request {
     const void *body; /* the API's generated request struct, decoded */
     struct arena *arena;
     bool untimed;      /* the handler's word: never held back for the time it takes */
+    bool of_follower;  /* a replica's Fetch */
+    int64_t local_ns;  /* from its arrival until it began to wait; 0: it does not (metrics) */
     enum kerr refused; /* the client lacks the row's right (API_TELLS_EACH), or another */
     /* request_quota.c's */
     struct request_run *run; /* what works on it now */

@@ -2,6 +2,7 @@
 #include "server/request_quota.h"
 
 #include "server/broker.h"
+#include "server/broker_metrics.h"
 #include "server/client_quotas.h"
 
 static struct client_quotas *quotas_of(const struct request *req)
@@ -37,6 +38,7 @@ void request_run_end(struct request_run *run)
         return;
     if (run->began_ns)
         req->worked_ns += now_ns(req) - run->began_ns;
+    metrics_request_waits(req);
     req->run = NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "server/authorizer.h"
 #include "server/broker.h"
 #include "server/broker_cluster.h"
+#include "server/broker_metrics.h"
 #include "server/client_quotas.h"
 #include "server/control_gate.h"
 #include "server/control_queue.h"
@@ -30,6 +31,7 @@ struct broker {
     const char *selector; /* replica.selector.class */
     bool hold_followers;  /* the replication rate is above its limit */
     struct client_quotas *quotas;
+    struct broker_metrics *metrics;
     struct authorizer *authorizer;
     int async;
 };
@@ -221,6 +223,11 @@ static UNUSED uint8_t *wire_bytes(struct writer *w, size_t *n)
     }
     assert_int_equal(at, *n);
     return all;
+}
+
+struct broker_metrics *broker_metrics(const struct broker *b)
+{
+    return b->metrics;
 }
 
 struct client_quotas *broker_quotas(const struct broker *b)

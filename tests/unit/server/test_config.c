@@ -96,7 +96,7 @@ static void tables_are_sorted_and_complete(void **state)
 {
     int n;
     const struct config_row *rows = config_rows(&n);
-    assert_int_equal(n, 272);
+    assert_int_equal(n, 273);
     for (int i = 0; i < n; i++) {
         assert_true(i == 0 || strcmp(rows[i - 1].name, rows[i].name) < 0);
         assert_true(rows[i].doc && strlen(rows[i].doc) > 10);
@@ -206,6 +206,14 @@ static void bad_values_name_key_value_and_range(void **state)
     char longer[3000] = "listener.security.protocol.map=";
     memset(longer + strlen(longer), 'x', sizeof longer - 1 - strlen(longer));
     refused(longer, "xxx|listener.security.protocol.map"); /* the key is told all the same */
+    static const char *const addresses[] = {"9404",     "a",          "a:",    "a:x",    "a:65536",
+                                            "::1:9404", "[]:1",       "[::1]", "[::1:9", "a b:1",
+                                            "a:-1",     "http://a:1", "a:1/x"};
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "metrics.http.listener=%s", addresses[i]);
+        refused(line, "metrics.http.listener|host:port");
+    }
     refused("max.connections.per.ip.overrides=a", "max.connections.per.ip.overrides|host:count");
     refused("listener.name.a.num.network.threads=0", "listener.name.a.num.network.threads|0");
 }
@@ -526,6 +534,23 @@ static void what_has_no_effect_has_a_reason(void **state)
             fail_msg("%s: config_docs.c has no reason", topics[i].name);
 }
 
+static void an_address_is_taken_apart(void **state)
+{
+    static const struct {
+        const char *text, *host;
+        int port;
+    } cases[] = {{"127.0.0.1:9404", "127.0.0.1", 9404},
+                 {":0", "", 0},
+                 {"[::1]:65535", "::1", 65535},
+                 {"my-host.a_b:1", "my-host.a_b", 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct config_address a;
+        assert_true(config_address_parse(cases[i].text, &a));
+        assert_string_equal(a.host, cases[i].host);
+        assert_int_equal(a.port, cases[i].port);
+    }
+}
+
 static void the_page_is_what_the_table_prints(void **state)
 {
     struct buf b = BUF_INIT;
@@ -556,4 +581,4 @@ UNIT_MAIN(unit_test(internal_topics_of_a_lonely_broker),
           unit_test(more_bad_values_than_room), unit_test(a_kraft_file_is_told_what_it_is),
           unit_test(secrets_stay_out_of_messages), unit_test(topic_values_are_checked),
           unit_test(topic_overrides_win), unit_test(the_sample_file_has_no_surprises),
-          unit_test(the_page_is_what_the_table_prints))
+          unit_test(an_address_is_taken_apart), unit_test(the_page_is_what_the_table_prints))
