@@ -127,6 +127,41 @@ static void stop_listening(struct group_manager *m)
     m->listening = false;
 }
 
+/* ---- counting ---- */
+
+struct counting {
+    struct task task;
+    struct group_manager *manager;
+    const struct group_shard *shard;
+    struct group_counts *counts;
+    bool over; /* under the manager's lock */
+};
+
+static void count_shard(struct task *t)
+{
+    struct counting *c = container_of(t, struct counting, task);
+    struct group_manager *m = c->manager;
+    group_shard_count(c->shard, c->counts);
+    pthread_mutex_lock(&m->lock);
+    c->over = true;
+    pthread_cond_broadcast(&m->cond);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void group_manager_count(struct group_manager *m, struct group_counts *out)
+{
+    *out = (struct group_counts){0};
+    for (int i = 0; i < m->o.shards; i++) {
+        struct counting c = {.manager = m, .shard = m->shards[i].shard, .counts = out};
+        task_init(&c.task, count_shard);
+        executor_post(m->shards[i].ex, &c.task);
+        pthread_mutex_lock(&m->lock);
+        while (!c.over)
+            pthread_cond_wait(&m->cond, &m->lock);
+        pthread_mutex_unlock(&m->lock);
+    }
+}
+
 /* ---- deleted topics, ended transactions ---- */
 
 struct deletion {

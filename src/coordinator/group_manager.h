@@ -54,6 +54,10 @@ void group_manager_cancel(struct group_manager *m, struct group_cancel *c);
 void group_manager_txn_ended(struct group_manager *m, int32_t partition, int64_t producer_id,
                              bool commit);
 
+/* What all shards have. @blocks until each has looked; before the shut down; @thread any but a
+ * shard's */
+void group_manager_count(struct group_manager *m, struct group_counts *out);
+
 /* Ends what is parked; from now on calls are answered with COORDINATOR_NOT_AVAILABLE and nothing is
  * loaded. It is down when no write and no load is under way any more. Once. */
 void group_manager_begin_shut_down(struct group_manager *m);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "coordinator/cgroup.h"
 #include "coordinator/group_shard_private.h"
 
 #define SHARD_TAG "GroupMetadataManager"
@@ -27,6 +28,27 @@ struct group *group_shard_find(const struct group_shard *s, struct str id)
 int group_shard_groups(const struct group_shard *s)
 {
     return (int)s->groups.n;
+}
+
+static enum group_state counted_state(const struct group *g)
+{
+    static const enum group_state nearest[CGROUP_STATES] = {
+        [CGROUP_EMPTY] = GROUP_EMPTY,
+        [CGROUP_ASSIGNING] = GROUP_PREPARING_REBALANCE,
+        [CGROUP_RECONCILING] = GROUP_COMPLETING_REBALANCE,
+        [CGROUP_STABLE] = GROUP_STABLE,
+        [CGROUP_DEAD] = GROUP_DEAD};
+    return g->consumers ? nearest[cgroup_state(g->consumers)] : g->state;
+}
+
+void group_shard_count(const struct group_shard *s, struct group_counts *c)
+{
+    hmap_each (n, &s->groups) {
+        const struct group *g = hmap_entry(n, struct group, node);
+        c->groups++;
+        c->offsets += g->offsets.committed_n;
+        c->by_state[counted_state(g)]++;
+    }
 }
 
 /* Takes the reference; -ENOMEM leaves it with the caller. */

@@ -69,6 +69,14 @@ void group_shard_txn_ended(struct group_shard *s, int32_t partition, int64_t pro
 /* Partitions of some topic were deleted. */
 void group_shard_forget(struct group_shard *s, struct str topic, const int32_t *partitions, int n);
 
+/* Groups and their committed offsets, for metrics. A group of KIP-848 counts by the state of the
+ * classic protocol that is nearest: assigning as preparing, reconciling as completing. */
+struct group_counts {
+    int64_t groups, offsets, by_state[GROUP_STATES];
+};
+/* Adds the shard's. */
+void group_shard_count(const struct group_shard *s, struct group_counts *c);
+
 /* For tests and figures. Borrowed; NULL when there is none. */
 struct group *group_shard_find(const struct group_shard *s, struct str id);
 int group_shard_groups(const struct group_shard *s);

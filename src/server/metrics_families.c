@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "log/cleaner.h"
+#include "replica/fetchers.h"
 #include "server/broker_private.h"
 #include "server/fetch_session.h"
 #include "server/metrics_page_private.h"
@@ -94,6 +95,26 @@ static double fetch_session_partitions(const struct page *p)
 {
     return fetch_sessions_partitions(p->broker->fetch_sessions);
 }
+static double failed_followers(const struct page *p)
+{
+    return p->broker->fetchers ? fetchers_failed_count(p->broker->fetchers) : 0;
+}
+static double group_count(const struct page *p)
+{
+    return (double)p->groups.groups;
+}
+static double offset_count(const struct page *p)
+{
+    return (double)p->groups.offsets;
+}
+
+static void put_group_state(const struct page *p, const struct family *f, size_t item,
+                            struct buf *out)
+{
+    (void)item;
+    metrics_sample(out, f->name, "", NULL, 0, (double)p->groups.by_state[f->which]);
+}
+
 static double running(const struct page *p)
 {
     (void)p;
@@ -353,6 +374,7 @@ const struct family metrics_families[] = {
     VALUE("kafka_server_replicamanager_isrshrinks_total", COUNTER, isr_shrinks, "ISRs of led partitions that shrank."),
     VALUE("kafka_server_replicamanager_isrexpands_total", COUNTER, isr_expands, "ISRs of led partitions that grew."),
     VALUE("kafka_server_replicamanager_failedisrupdates_total", COUNTER, isr_refused, "ISR changes that were not taken."),
+    VALUE("kafka_server_replicafetchermanager_failedpartitionscount", GAUGE, failed_followers, "Followed partitions that replication gave up on."),
     PARTITION("kafka_cluster_partition_underreplicated", is_under_replicated, "1: the ISR is smaller than the replicas (at the leader)."),
     PARTITION("kafka_cluster_partition_underminisr", is_under_min_isr, "1: the ISR is below min.insync.replicas (at the leader)."),
     PARTITION("kafka_cluster_partition_atminisr", is_at_min_isr, "1: the ISR is just min.insync.replicas (at the leader)."),
@@ -381,6 +403,14 @@ const struct family metrics_families[] = {
     VALUE("kafka_controller_kafkacontroller_globaltopiccount", GAUGE, cluster_topics, "Topics of the cluster."),
     VALUE("kafka_controller_kafkacontroller_globalpartitioncount", GAUGE, cluster_partitions, "Partitions of the cluster."),
     VALUE("kafka_controller_kafkacontroller_activebrokercount", GAUGE, cluster_brokers, "Brokers alive."),
+
+    VALUE("kafka_coordinator_group_groupmetadatamanager_numgroups", GAUGE, group_count, "Groups that this broker coordinates."),
+    VALUE("kafka_coordinator_group_groupmetadatamanager_numoffsets", GAUGE, offset_count, "Their committed offsets."),
+    LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance", put_group_state, GROUP_PREPARING_REBALANCE, "Groups that wait for members to join (KIP-848: that have no assignment for their members yet)."),
+    LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance", put_group_state, GROUP_COMPLETING_REBALANCE, "Groups whose members await their assignment (KIP-848: are moving to it)."),
+    LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsstable", put_group_state, GROUP_STABLE, "Groups at work."),
+    LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsdead", put_group_state, GROUP_DEAD, "Groups that are being deleted."),
+    LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsempty", put_group_state, GROUP_EMPTY, "Groups without members, which keep offsets."),
 
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchsessions", GAUGE, fetch_sessions, "Fetch sessions kept."),
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", GAUGE, fetch_session_partitions, "Partitions in fetch sessions."),

@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
+#include "coordinator/group_manager.h"
 #include "server/broker_private.h"
 #include "server/metrics_page_private.h"
-
-enum { PIECE = 32 << 10 };
 
 struct metrics_pages *metrics_pages_new(struct broker *b)
 {
@@ -112,12 +111,15 @@ void *metrics_page_begin(void *arg)
         return NULL;
     p->pages = s;
     p->broker = s->broker;
+    p->families = metrics_families;
+    p->families_n = metrics_families_n;
     metrics_windows_turn(s, clock_mono_ms(s->broker->clock));
     struct replica_manager *replicas = atomic_load(&s->broker->replicas);
     replica_manager_each(replicas, look_at_partition, p);
     replica_manager_each_topic(replicas, look_at_topic, p);
     replica_manager_isr_changes(replicas, &p->isr_shrinks, &p->isr_expands, &p->isr_refused);
     look_at_cluster(p);
+    group_manager_count(s->broker->groups, &p->groups);
     if (!p->failed)
         return p;
     metrics_page_end(p);
@@ -141,17 +143,19 @@ void metrics_page_end(void *page)
 bool metrics_page_next(void *page, struct buf *out)
 {
     struct page *p = page;
-    while (p->family < metrics_families_n && out->len < PIECE && !out->failed) {
-        const struct family *f = &metrics_families[p->family];
+    while (p->family < p->families_n && out->len < PAGE_PIECE && !out->failed) {
+        const struct family *f = &p->families[p->family];
         size_t n = f->items(p);
-        if (p->item == 0)
+        if (!p->headed)
             metrics_head(out, f->name, f->kind, f->help);
-        for (; p->item < n && out->len < PIECE && !out->failed; p->item++)
+        p->headed = true; /* the piece may end before the first item */
+        for (; p->item < n && out->len < PAGE_PIECE && !out->failed; p->item++)
             f->put(p, f, p->item, out);
         if (p->item >= n) {
             p->family++;
             p->item = 0;
+            p->headed = false;
         }
     }
-    return p->family < metrics_families_n;
+    return p->family < p->families_n;
 }

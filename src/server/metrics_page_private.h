@@ -4,11 +4,16 @@
 #define SERVER_METRICS_PAGE_PRIVATE_H
 
 #include "base/metrics_text.h"
+#include "coordinator/group_shard.h"
 #include "replica/partition.h"
 #include "server/broker_metrics.h"
 #include "server/metrics_page.h"
 
 enum { PAGE_WINDOW_MS = 300000 };
+
+enum { PAGE_PIECE = 32 << 10 };
+
+struct family;
 
 struct page_partition {
     struct partition *partition; /* one reference: its name */
@@ -44,7 +49,11 @@ struct page {
     struct page_totals totals;
     struct page_cluster cluster;
     uint64_t isr_shrinks, isr_expands, isr_refused;
+    struct group_counts groups;
+    const struct family *families;
+    size_t families_n;
     size_t family, item; /* what is told next */
+    bool headed;         /* the family's head is told */
 };
 
 struct family {

@@ -9,6 +9,7 @@ import time
 import unittest
 
 import kwire
+import metricspage
 from cluster import Cluster, History
 from harness import until
 
@@ -50,7 +51,8 @@ class Replicas(unittest.TestCase):
 
     def test_high_watermarks_outlive_a_life_without_a_leader(self):
         """Only one of three starts, is killed, and all start again: nothing that was committed is cut."""
-        with Cluster(3, overrides={"replica.high.watermark.checkpoint.interval.ms": "100"}) as c:
+        with Cluster(3, overrides={"replica.high.watermark.checkpoint.interval.ms": "100",
+                                   "metrics.http.listener": "127.0.0.1:0"}) as c:
             c.create_topic("t", partitions=3)
             c.wait_isr("t", 3, 3)
             with History(c, "t", 3) as h:
@@ -62,7 +64,18 @@ class Replicas(unittest.TestCase):
             def marks():
                 return {k[1]: v for k, v in checkpoint(c.broker(alone)).items() if k[0] == "t"}
             until("all is committed there, too", lambda: marks() == ends)
+            replica, controller = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
+
+            def over_all(name):
+                return sum(metricspage.read(c.broker(i)).get(name) for i in c.running())
+            until("their metrics tell three leaders", lambda: over_all(replica + "leadercount") == 3)
+            until("and one whole ISR each", lambda: over_all(replica + "underreplicatedpartitions") == 0)
+            self.assertEqual(over_all(controller + "activecontrollercount"), 1)
+            self.assertEqual(over_all(controller + "globaltopiccount"), 1)
+            self.assertGreater(over_all("kafka_server_brokertopicmetrics_replicationbytesout_total"), 0)
             c.broker(alone).stop()  # out of the ISRs: nobody can lead while it is alone
+            until("its metrics tell who is missing", lambda: over_all(replica + "underreplicatedpartitions") == 3)
+            self.assertEqual(over_all(controller + "offlinepartitionscount"), 0)
             for i in c.running():
                 c.broker(i).stop()
             self.assertEqual(marks(), ends)

@@ -1,76 +1,36 @@
 """The metrics endpoint of one broker: numbers against what was done, and names against docs/metrics.md."""
-import http.client
 import os
 import re
 import socket
 import unittest
 
+import groupwire
 import harness
 import kwire
+import metricspage
 from harness import until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)+)\})? (\S+)$')
 TRAFFIC = "kafka_server_brokertopicmetrics_"
 REQUESTS = "kafka_network_requestmetrics_"
 
 
-class Page:
-    """Parses the text strictly: each line must be one of the format's."""
-
-    def __init__(self, text):
-        self.samples, self.types, self.helps = {}, {}, set()
-        family = None
-        assert text.endswith("\n")
-        for line in text[:-1].split("\n"):
-            if line.startswith("# HELP "):
-                family = line.split(" ", 3)[2]
-                assert family not in self.helps, family
-                self.helps.add(family)
-            elif line.startswith("# TYPE "):
-                name, kind = line.split(" ")[2:]
-                assert name == family and kind in ("counter", "gauge", "summary"), line
-                self.types[name] = kind
-            else:
-                m = SAMPLE.match(line)
-                assert m, line
-                assert m[1] == family or (self.types[family] == "summary" and
-                                          m[1] in (family + "_sum", family + "_count")), line
-                key = m[1], tuple(sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', m[2] or "")))
-                assert key not in self.samples, line
-                self.samples[key] = float(m[3])
-        assert self.helps == set(self.types)
-
-    def get(self, name, default=None, **labels):
-        return self.samples.get((name, tuple(sorted((k.rstrip("_"), str(v)) for k, v in labels.items()))), default)
-
-
 class Metrics(harness.BrokerTest):
-    OVERRIDES = {"metrics.http.listener": "127.0.0.1:0", "auto.create.topics.enable": "false"}
+    OVERRIDES = {"metrics.http.listener": "127.0.0.1:0", "auto.create.topics.enable": "false",
+                 "offsets.topic.num.partitions": "1", **groupwire.OVERRIDES}
 
     def setUp(self):
-        line = self.broker.wait_line(r"serving http://127\.0\.0\.1:\d+/metrics")
-        self.port = int(re.search(r"127\.0\.0\.1:(\d+)/metrics", line)[1])
         self.conn = kwire.Conn(self.broker.port)
         self.topic = self.id().rsplit(".", 1)[1]
 
     def tearDown(self):
         self.conn.close()
 
-    def ask(self, method="GET", path="/metrics"):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=harness.DEADLINE)
-        try:
-            c.request(method, path)
-            r = c.getresponse()
-            return r.status, r.getheader("Content-Type"), r.read().decode()
-        finally:
-            c.close()
+    def ask(self, **args):
+        return metricspage.ask(metricspage.port(self.broker), **args)
 
     def page(self):
-        status, kind, text = self.ask()
-        self.assertEqual(status, 200)
-        self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
-        return Page(text)
+        return metricspage.read(self.broker)
 
     def produce(self, records=1, size=100, topic=None, version=9):
         batch = kwire.simple_batch(*[b"x" * size] * records)
@@ -158,6 +118,24 @@ class Metrics(harness.BrokerTest):
         self.assertGreater(p.get("process_start_time_seconds"), 1e9)
         self.assertGreater(p.get("process_cpu_seconds_total"), 0)
 
+    def test_groups(self):
+        kwire.create_topic(self.conn, self.topic, 3)
+        state = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+        conns = groupwire.connect(self.broker, 2)
+        try:
+            groupwire.coordinator(self.conn, "at-work")
+            groupwire.stable(conns, "at-work")
+            groupwire.commit(self.conn, "keeps-offsets", self.topic, {0: 5, 2: 7})
+            p = self.page()
+        finally:
+            for c in conns:
+                c.close()
+        self.assertEqual(p.get(state), 2)
+        self.assertEqual(p.get(state + "stable"), 1)
+        self.assertEqual(p.get(state + "empty"), 1)
+        self.assertEqual(p.get(state + "preparingrebalance"), 0)
+        self.assertEqual(p.get("kafka_coordinator_group_groupmetadatamanager_numoffsets"), 2)
+
     def test_every_metric_is_documented_and_none_is_missing(self):
         with open(os.path.join(ROOT, "docs/metrics.md"), encoding="utf-8") as f:
             rows = re.findall(r"^\| `([a-z0-9_]+)` \| (counter|gauge|summary) \|", f.read(), re.M)
@@ -169,7 +147,7 @@ class Metrics(harness.BrokerTest):
         self.assertEqual(self.ask(path="/nothing")[0], 404)
         self.assertEqual(self.ask(method="PUT")[0], 405)
         self.assertEqual(self.ask(method="HEAD")[::2], (200, ""))
-        with socket.create_connection(("127.0.0.1", self.port), harness.DEADLINE) as s:
+        with socket.create_connection(("127.0.0.1", metricspage.port(self.broker)), harness.DEADLINE) as s:
             s.sendall(b"\x00" * 100)
             self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 400 "))
 

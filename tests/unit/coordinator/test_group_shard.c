@@ -258,6 +258,13 @@ static void listing_with_filters(void **state)
     assert_int_equal(list_n(b, NULL, "Classic"), 3);
     assert_int_equal(list_n(b, NULL, "consumer"), 0);
     assert_int_equal(list_n(b, "Stable", "classic"), 1);
+    struct group_counts counts = {0};
+    group_shard_count(b->shard, &counts);
+    assert_int_equal(counts.groups, 3);
+    assert_int_equal(counts.offsets, 1);
+    assert_int_equal(counts.by_state[GROUP_STABLE], 1);
+    assert_int_equal(counts.by_state[GROUP_EMPTY], 1);
+    assert_int_equal(counts.by_state[GROUP_PREPARING_REBALANCE], 1);
     group_shard_shut_down(b->shard);
     call_free(c);
     free_ids(ids, 1);

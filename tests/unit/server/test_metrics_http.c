@@ -191,7 +191,7 @@ static void a_head_may_come_in_pieces(void **state)
 /* Far more than a socket takes at once, and to several at the same time. */
 static void a_large_page_comes_whole(void **state)
 {
-    enum { PIECES = 400, LINES = 6000 };
+    enum { PIECES = 100, LINES = 3000 };
     struct endpoint_case e;
     start(&e, PIECES, LINES);
     int fds[METRICS_HTTP_PAGES];
