@@ -70,9 +70,15 @@ static void closed(uv_handle_t *handle)
     free(c);
 }
 
+/* Of one that is closing the loop may still tell what had come to its end before, also well. */
+static bool is_closing(const struct http_conn *c)
+{
+    return uv_is_closing((const uv_handle_t *)&c->tcp);
+}
+
 static void close_conn(struct http_conn *c)
 {
-    if (uv_is_closing((uv_handle_t *)&c->tcp))
+    if (is_closing(c))
         return;
     executor_timer_stop(executor_of(c->h), &c->timer);
     drop_page(c);
@@ -156,6 +162,8 @@ static void send_next(struct http_conn *c)
 static void sent(uv_write_t *w, int status)
 {
     struct http_conn *c = w->data;
+    if (is_closing(c))
+        return;
     if (status < 0)
         close_conn(c);
     else if (c->page)
@@ -270,7 +278,7 @@ static void came(uv_stream_t *listener, int status)
     bool good = uv_accept(listener, (uv_stream_t *)&c->tcp) == 0;
     if (good && h->conns_n > METRICS_HTTP_CONNECTIONS)
         close_conn(longest_without_head(h)); /* c itself, if all others are being answered */
-    if (uv_is_closing((uv_handle_t *)&c->tcp))
+    if (is_closing(c))
         return;
     allow(c, h->o.head_ms);
     if (!good || uv_read_start((uv_stream_t *)&c->tcp, give_room, got) != 0)
