@@ -247,7 +247,7 @@ static enum isr_next take_success_locked(struct partition *p, const struct isr_a
     bool grew = p->isr_state == ISR_EXPANDING;
     if (!commit_locked(p, a))
         return ISR_AGAIN;
-    metric_add(grew ? &p->env->isr_counts->expands : &p->env->isr_counts->shrinks, 1);
+    metric_add(grew ? &p->env->counts->expands : &p->env->counts->shrinks, 1);
     return ISR_SETTLED;
 }
 
@@ -287,7 +287,7 @@ enum isr_next partition_isr_answered(struct partition *p, uint64_t number,
     if (!ours)
         return ISR_SETTLED;
     if (a->error != KERR_NONE)
-        metric_add(&p->env->isr_counts->refused, 1);
+        metric_add(&p->env->counts->refused, 1);
     if (a->error != KERR_NONE && next == ISR_SETTLED)
         say_info("ReplicaManager", "%s-%d: the change of its ISR was answered with %s", p->topic,
                  (int)p->number, kerr_name((int16_t)a->error));

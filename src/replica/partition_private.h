@@ -22,9 +22,10 @@
 struct replica_listener;
 struct source_fetcher;
 
-/* ISR changes of this broker's leaders. */
-struct isr_counts {
+/* Of all partitions here: ISR changes of leaders, bytes of records that followers took. */
+struct replica_counts {
     metric shrinks, expands, refused;
+    metric bytes_in;
 };
 
 /* What all partitions of a broker share; owned by the replica manager. */
@@ -36,7 +37,7 @@ struct partition_env {
     int64_t replica_lag_ms;
     struct replica_listener *listeners; /* fixed once partitions exist */
     struct isr_writer *isr_writer;      /* the same; NULL: ISRs never change here (tests) */
-    struct isr_counts *isr_counts;
+    struct replica_counts *counts;
 };
 
 /* See partition_isr.h. */

@@ -23,7 +23,7 @@ int replica_manager_new(const struct replica_manager_options *o, struct replica_
         .metadata = o->metadata,
         .workers = o->workers,
         .isr_writer = o->isr_writer,
-        .isr_counts = &m->isr_counts,
+        .counts = &m->counts,
         .replica_lag_ms = o->replica_lag_ms > 0 ? o->replica_lag_ms : REPLICA_LAG_DEFAULT_MS};
     atomic_init(&m->broker_epoch, -1);
     m->controller_epoch = -1;
@@ -182,9 +182,14 @@ void replica_manager_each_topic(struct replica_manager *m,
 void replica_manager_isr_changes(const struct replica_manager *m, uint64_t *shrinks,
                                  uint64_t *expands, uint64_t *refused)
 {
-    *shrinks = metric_read(&m->isr_counts.shrinks);
-    *expands = metric_read(&m->isr_counts.expands);
-    *refused = metric_read(&m->isr_counts.refused);
+    *shrinks = metric_read(&m->counts.shrinks);
+    *expands = metric_read(&m->counts.expands);
+    *refused = metric_read(&m->counts.refused);
+}
+
+uint64_t replica_manager_bytes_in(const struct replica_manager *m)
+{
+    return metric_read(&m->counts.bytes_in);
 }
 
 static void note_led(void *arg, struct partition *p)

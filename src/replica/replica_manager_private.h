@@ -14,7 +14,7 @@ struct replica_manager {
     pthread_rwlock_t map_lock;
     struct hmap map;
     struct hmap topics; /* of topic_counts.h; under map_lock */
-    struct isr_counts isr_counts;
+    struct replica_counts counts;
 
     /* Held over every control request and over the handling of a failed log dir: roles change under
      * it and nowhere else. */

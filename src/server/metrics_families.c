@@ -87,6 +87,10 @@ static double replicated_out(const struct page *p)
 {
     return (double)metrics_total(broker_metrics(p->broker), COUNT_REPLICATED_OUT);
 }
+static double replicated_in(const struct page *p)
+{
+    return (double)p->replicated_in;
+}
 static double fetch_sessions(const struct page *p)
 {
     return fetch_sessions_count(p->broker->fetch_sessions);
@@ -363,6 +367,7 @@ const struct family metrics_families[] = {
     TOPIC("kafka_server_brokertopicmetrics_totalfetchrequests_total", TOPIC_FETCH_REQUESTS, "Partitions in answers to Fetch requests."),
     TOPIC("kafka_server_brokertopicmetrics_failedproducerequests_total", TOPIC_FAILED_PRODUCE, "Partitions of Produce requests that failed though this broker should have taken them."),
     TOPIC("kafka_server_brokertopicmetrics_failedfetchrequests_total", TOPIC_FAILED_FETCH, "Partitions of Fetch requests that failed though this broker should have read them."),
+    VALUE("kafka_server_brokertopicmetrics_replicationbytesin_total", COUNTER, replicated_in, "Bytes of records that followers here took from their leaders."),
     VALUE("kafka_server_brokertopicmetrics_replicationbytesout_total", COUNTER, replicated_out, "Bytes of records sent to followers."),
 
     VALUE("kafka_server_replicamanager_leadercount", GAUGE, leader_count, "Partitions that this broker leads."),

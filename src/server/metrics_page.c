@@ -118,6 +118,7 @@ void *metrics_page_begin(void *arg)
     replica_manager_each(replicas, look_at_partition, p);
     replica_manager_each_topic(replicas, look_at_topic, p);
     replica_manager_isr_changes(replicas, &p->isr_shrinks, &p->isr_expands, &p->isr_refused);
+    p->replicated_in = replica_manager_bytes_in(replicas);
     look_at_cluster(p);
     group_manager_count(s->broker->groups, &p->groups);
     if (!p->failed)

@@ -48,7 +48,7 @@ struct page {
     bool failed;
     struct page_totals totals;
     struct page_cluster cluster;
-    uint64_t isr_shrinks, isr_expands, isr_refused;
+    uint64_t isr_shrinks, isr_expands, isr_refused, replicated_in;
     struct group_counts groups;
     const struct family *families;
     size_t families_n;

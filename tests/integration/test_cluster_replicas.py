@@ -72,7 +72,12 @@ class Replicas(unittest.TestCase):
             until("and one whole ISR each", lambda: over_all(replica + "underreplicatedpartitions") == 0)
             self.assertEqual(over_all(controller + "activecontrollercount"), 1)
             self.assertEqual(over_all(controller + "globaltopiccount"), 1)
-            self.assertGreater(over_all("kafka_server_brokertopicmetrics_replicationbytesout_total"), 0)
+            traffic = "kafka_server_brokertopicmetrics_"
+            self.assertGreater(over_all(traffic + "bytesin_total"), 0)
+            until("both followers have all", lambda: over_all(traffic + "replicationbytesin_total") ==
+                  2 * over_all(traffic + "bytesin_total"))
+            self.assertGreaterEqual(over_all(traffic + "replicationbytesout_total"),  # some may be fetched twice
+                                    over_all(traffic + "replicationbytesin_total"))
             c.broker(alone).stop()  # out of the ISRs: nobody can lead while it is alone
             until("its metrics tell who is missing", lambda: over_all(replica + "underreplicatedpartitions") == 3)
             self.assertEqual(over_all(controller + "offlinepartitionscount"), 0)

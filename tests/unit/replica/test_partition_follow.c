@@ -82,6 +82,7 @@ static void what_flush_messages_wants_is_flushed_before_the_next_fetch(void **st
     replica_manager_topic_config_changed(b.m, STR_LIT("t"));
     assert_int_equal(partition_flush_now(p), KERR_NONE);
     append_records(p, 2, KERR_NONE);
+    assert_true(replica_manager_bytes_in(b.m) > 0);
     assert_int_equal(flushed_to(p), 10);
     b.config.flush_messages = 1;
     replica_manager_topic_config_changed(b.m, STR_LIT("t"));

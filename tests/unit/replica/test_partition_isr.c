@@ -97,6 +97,71 @@ static enum isr_next refuse(struct rig *g, int nth, enum kerr e)
     return partition_isr_answered(g->p, g->got[nth]->number, &a);
 }
 
+static void expect_changes(struct rig *g, uint64_t shrinks, uint64_t expands, uint64_t refused)
+{
+    uint64_t s, e, r;
+    replica_manager_isr_changes(g->b.m, &s, &e, &r);
+    assert_int_equal(s, shrinks);
+    assert_int_equal(e, expands);
+    assert_int_equal(r, refused);
+}
+
+static void changes_are_counted_when_they_are_answered(void **state)
+{
+    struct rig g;
+    rig_open(&g, NUMBERS(1), 1);
+    bench_fetch(&g.b, g.p, 2, 0, NULL);
+    expect_changes(&g, 0, 0, 0); /* proposed only */
+    settle(&g, 0, 1);
+    expect_changes(&g, 0, 1, 0);
+    sim_clock_advance(&g.b.clock, 1);
+    assert_int_equal(bench_append(&g.b, g.p, 5, 1, NULL), KERR_NONE);
+    sim_clock_advance(&g.b.clock, 10001);
+    partition_shrink_isr(g.p);
+    assert_int_equal(g.n, 2);
+    refuse(&g, 1, KERR_UNKNOWN_SERVER_ERROR);
+    expect_changes(&g, 0, 1, 1);
+    settle(&g, 1, 2);
+    expect_changes(&g, 1, 1, 1);
+    settle(&g, 1, 2); /* told twice */
+    expect_changes(&g, 1, 1, 1);
+    rig_close(&g);
+}
+
+static void facts_of_a_leader(void **state)
+{
+    static const int32_t mins[] = {1, 2, 3, 9};
+    for (size_t i = 0; i < sizeof(mins) / sizeof(*mins); i++) {
+        struct rig g;
+        struct partition_facts f;
+        rig_open(&g, NUMBERS(1, 2), mins[i]);
+        assert_int_equal(bench_append(&g.b, g.p, 10, 1, NULL), KERR_NONE);
+        partition_facts(g.p, &f);
+        assert_true(f.leads && f.has_log && !f.offline && f.under_replicated);
+        assert_int_equal(f.isr_n, 2);
+        assert_int_equal(f.replicas_n, 3);
+        assert_int_equal(f.under_min_isr, mins[i] > 2); /* 9 is 3: there are no more */
+        assert_int_equal(f.at_min_isr, mins[i] == 2);
+        assert_int_equal(f.log_end, 10);
+        assert_int_equal(f.log_start, 0);
+        assert_int_equal(f.segments, 1);
+        assert_true(f.size > 0);
+        bench_lead(&g.b, "t", 0,
+                   (struct lead){.leader = 2,
+                                 .leader_epoch = 1,
+                                 .partition_epoch = 1,
+                                 .isr = all,
+                                 .isr_n = 3,
+                                 .replicas = all,
+                                 .replicas_n = 3});
+        partition_facts(g.p, &f);
+        assert_true(!f.leads && f.has_log && !f.under_replicated && !f.under_min_isr);
+        assert_int_equal(f.isr_n, 0);
+        assert_int_equal(f.log_end, 10);
+        rig_close(&g);
+    }
+}
+
 static void a_follower_that_has_all_joins(void **state)
 {
     struct rig g;
@@ -378,7 +443,8 @@ static void a_follower_has_no_isr(void **state)
     rig_close(&g);
 }
 
-UNIT_MAIN(unit_test(a_follower_that_has_all_joins),
+UNIT_MAIN(unit_test(changes_are_counted_when_they_are_answered), unit_test(facts_of_a_leader),
+          unit_test(a_follower_that_has_all_joins),
           unit_test(who_was_ripe_meanwhile_joins_after_the_answer),
           unit_test(who_does_not_fetch_does_not_join_after_an_answer),
           unit_test(the_watermark_waits_for_whom_it_must),
