@@ -15,6 +15,14 @@ unsigned metrics_slot(void)
     return slot_plus_1 - 1;
 }
 
+uint64_t metric_spread_read(const struct metric_spread *m)
+{
+    uint64_t n = 0;
+    for (int s = 0; s < METRICS_SLOTS; s++)
+        n += metric_read(&m->slots[s].n);
+    return n;
+}
+
 /* ---- buckets: 0 .. 7 themselves, then four to each power of two ---- */
 
 enum { EXACT = 8, EXACT_BITS = 3, PER_POWER = 4 };

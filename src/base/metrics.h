@@ -34,6 +34,19 @@ static inline uint64_t metric_read(const metric *m)
     return atomic_load_explicit(m, memory_order_relaxed);
 }
 
+/* One number of many threads, outside of a set that has slots of its own: a line for each slot. */
+struct metric_spread { /* zero it */
+    struct {
+        metric n;
+        char apart[METRICS_CACHE_LINE - sizeof(metric)];
+    } slots[METRICS_SLOTS];
+};
+static inline void metric_spread_add(struct metric_spread *m, uint64_t n)
+{
+    metric_add(&m->slots[metrics_slot()].n, n);
+}
+uint64_t metric_spread_read(const struct metric_spread *m);
+
 /* ---- histograms ---- */
 
 enum { HISTOGRAM_BUCKETS = 160 }; /* up to 2^41, the last one takes all above */

@@ -121,7 +121,7 @@ static enum kerr append_locked(struct partition *p, struct prepared *pr)
     if (e == KERR_NONE)
         e = log_append_as_follower(p->log, pr, &info);
     if (e == KERR_NONE)
-        metric_add(&p->env->counts->bytes_in, pr->len);
+        metric_spread_add(&p->env->counts->bytes_in, pr->len);
     if (e == KERR_NONE && info.rolled && p->env->workers)
         partition_flush_soon(p, p->env->workers);
     return e;

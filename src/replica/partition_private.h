@@ -25,7 +25,7 @@ struct source_fetcher;
 /* Of all partitions here: ISR changes of leaders, bytes of records that followers took. */
 struct replica_counts {
     metric shrinks, expands, refused;
-    metric bytes_in;
+    struct metric_spread bytes_in;
 };
 
 /* What all partitions of a broker share; owned by the replica manager. */

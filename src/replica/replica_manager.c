@@ -189,7 +189,7 @@ void replica_manager_isr_changes(const struct replica_manager *m, uint64_t *shri
 
 uint64_t replica_manager_bytes_in(const struct replica_manager *m)
 {
-    return metric_read(&m->counts.bytes_in);
+    return metric_spread_read(&m->counts.bytes_in);
 }
 
 static void note_led(void *arg, struct partition *p)

@@ -1,8 +1,8 @@
 /* topic_counts.h - what clients did with a topic at this broker, for its metrics.
  *
- * All partitions of a topic that are here share one; it goes with the last of them. It is one set
- * of counters for all threads, not one a thread: a produce or fetch adds once or twice for each
- * partition, beside an append or a read, and thousands of topics must not cost a page each.
+ * All partitions of a topic that are here share one; it goes with the last of them. Each thread
+ * that counts has a block of its own there (metrics.h: slots), made when it first counts: threads
+ * do not pull a line from each other, and a topic takes memory for those only that serve it.
  *
  * OWNERSHIP  reference counted: the set holds one for as long as partitions are hosted, and each
  *            partition's object one.
@@ -30,11 +30,15 @@ enum topic_count {
 struct topic_counts {
     struct hnode node;
     atomic_int refs;
-    int partitions; /* hosted here; the set's */
-    metric n[TOPIC_COUNTS];
+    int partitions;                                  /* hosted here; the set's */
+    struct topic_slot *_Atomic slots[METRICS_SLOTS]; /* owned */
     int32_t len;
     char topic[];
 };
+
+/* Not counted without memory for the block. */
+void topic_counts_add(struct topic_counts *c, enum topic_count what, uint64_t n);
+uint64_t topic_counts_read(const struct topic_counts *c, enum topic_count what);
 
 /* One more partition of the topic is here. Returns shared; NULL without memory (it is not counted
  * then). */

@@ -70,7 +70,7 @@ void metrics_topic(struct broker_metrics *m, const struct partition *p, enum top
     metric_add(&m->slots[metrics_slot()].topics[what], n);
     struct topic_counts *c = p ? partition_counts(p) : NULL;
     if (c)
-        metric_add(&c->n[what], n);
+        topic_counts_add(c, what, n);
 }
 
 uint64_t metrics_topic_total(const struct broker_metrics *m, enum topic_count what)

@@ -260,7 +260,7 @@ static void put_topic(const struct page *p, const struct family *f, size_t item,
         return;
     }
     const struct topic_counts *c = p->topics[item - 1];
-    uint64_t n = metric_read(&c->n[which]);
+    uint64_t n = topic_counts_read(c, which);
     struct metric_label l = {"topic", topic_counts_topic(c)};
     if (n)
         metrics_sample(out, f->name, "", &l, 1, (double)n);
