@@ -44,12 +44,14 @@ def status_mb(pid, key):
 class Broker:
     """A broker of ours in a folder of its own, on a free port."""
 
+    overrides = []  # for each of them
+
     def __init__(self, bin_dir, folder, extra=()):
         self.folder = folder
         self.log = open(os.path.join(folder, "out"), "w+")
         overrides = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={folder}/logs", "log.retention.check.interval.ms=3600000"]
         cmd = [os.path.join(bin_dir, "kafkad")]
-        for o in overrides + list(extra):
+        for o in overrides + Broker.overrides + list(extra):
             cmd += ["--override", o]
         begin = time.monotonic()
         self.process = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -365,7 +367,9 @@ def main():
     p.add_argument("--peer")
     p.add_argument("--peer-pid", type=int)
     p.add_argument("--dir", help="where data goes (default: a temporary folder)")
+    p.add_argument("--override", action="append", default=[], help="a broker's setting, key=value")
     args = p.parse_args()
+    Broker.overrides = args.override
     if args.list:
         print("\n".join(w[0] for w in WORKLOADS + BENCHES))
         return
