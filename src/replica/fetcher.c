@@ -44,17 +44,21 @@ static bool has_id(const struct hnode *node, const void *key)
     return p->tp.partition == k->partition && uuid_eq(p->id, k->id);
 }
 
-struct followed *fetcher_asked(struct fetcher *f, struct str topic, struct uuid id,
-                               int32_t partition)
+struct followed *fetcher_find(struct fetcher *f, struct str topic, struct uuid id,
+                              int32_t partition)
 {
-    struct followed *p;
     if (str_is_null(topic)) {
         struct id_key k = {id, partition};
         struct hnode *n = hmap_find(&f->by_id, hash_of_id(k), has_id, &k);
-        p = n ? hmap_entry(n, struct followed, id_node) : NULL;
-    } else {
-        p = find(f, (struct topic_partition){topic, partition});
+        return n ? hmap_entry(n, struct followed, id_node) : NULL;
     }
+    return find(f, (struct topic_partition){topic, partition});
+}
+
+struct followed *fetcher_asked(struct fetcher *f, struct str topic, struct uuid id,
+                               int32_t partition)
+{
+    struct followed *p = fetcher_find(f, topic, id, partition);
     return p && p->asked ? p : NULL;
 }
 

@@ -150,20 +150,18 @@ static bool add_parts(struct fetcher *f, struct fetch_request *r, int n)
     return true;
 }
 
-/* What left the session and is asked for again was never out of it: a leader takes the partitions
- * of a request in before it forgets any, so one that is named in both would be gone. */
-static void keep_asked(struct fetcher *f)
+/* Did something leave the session that is asked for again? A leader takes the partitions of a
+ * request in before it forgets any, so one that is named in both would be gone; and one that is
+ * left in would not be told again what its life before this one was told (F4). */
+static bool comes_back(struct fetcher *f)
 {
-    struct list gone = LIST_INIT(gone);
-    for (struct list *it; (it = list_pop(&f->forgotten)) != NULL;) {
-        struct forgotten *g = list_entry(it, struct forgotten, link);
+    list_each (it, &f->forgotten) {
+        const struct forgotten *g = list_entry(it, struct forgotten, link);
         struct str name = {g->topic, g->topic_len};
         if (fetcher_asked(f, f->session_ids ? STR_NULL : name, g->id, g->partition))
-            free(g);
-        else
-            list_push_back(&gone, it);
+            return true;
     }
-    list_splice(&f->forgotten, &gone);
+    return false;
 }
 
 static bool add_forgotten(struct fetcher *f, struct fetch_request *r)
@@ -219,14 +217,13 @@ bool fetcher_fetch(struct fetcher *f)
             session_forget_part(f, p);
     }
     bool ids = can_use_ids(f);
-    if (f->session_epoch != EPOCH_FULL && ids != f->session_ids)
+    if (f->session_epoch != EPOCH_FULL && (ids != f->session_ids || comes_back(f)))
         session_restart(f);
     if (f->session_epoch == EPOCH_FULL) {
         free_forgotten(f);
         ids = can_use_ids(f);
         f->session_ids = ids;
     }
-    keep_asked(f);
     int version = ibp_fetch_version(f->s->ibp);
     if (!ids && version > IBP_FETCH_BY_NAME)
         version = IBP_FETCH_BY_NAME;
@@ -244,7 +241,8 @@ bool fetcher_fetch(struct fetcher *f)
 
 /* ---- the answer ---- */
 
-static void take_records(struct fetcher *f, struct followed *p, const answer_part *a)
+/* Each of these: did it take over the leader's marks, or will it be told them again? (F4) */
+static bool take_records(struct fetcher *f, struct followed *p, const answer_part *a)
 {
     struct follow_view view;
     int32_t len = a->records.len > 0 ? a->records.len : 0;
@@ -256,19 +254,21 @@ static void take_records(struct fetcher *f, struct followed *p, const answer_par
                                    .leader_log_start = a->log_start_offset};
     enum kerr e = partition_follow_append(p->partition, &append, &view);
     if (!followed_went_well(f, p, "append", e))
-        return;
+        return false;
     followed_look(p, &view);
     p->behind = a->high_watermark > p->offset;
     p->delay_ms = 0;
     if (len == 0)
-        return;
+        return true;
     if (f->s->received)
         f->s->received(f->s->arg, p->tp, len);
     list_remove(&p->link); /* the others come first the next time */
     list_push_back(&f->parts, &p->link);
+    return true;
 }
 
-static void take_divergence(struct fetcher *f, struct followed *p, const answer_part *a)
+/* The marks that come along are of a log that ours is not: they wait. */
+static bool take_divergence(struct fetcher *f, struct followed *p, const answer_part *a)
 {
     struct follow_view view;
     bool sure;
@@ -276,11 +276,12 @@ static void take_divergence(struct fetcher *f, struct followed *p, const answer_
                                             a->diverging_epoch.epoch, a->diverging_epoch.end_offset,
                                             &sure, &view);
     if (!followed_went_well(f, p, "cut", e))
-        return;
+        return false;
     /* Each round lowers the last epoch or the end; if one does not, something is wrong. */
     if (view.log_end == p->offset && view.latest_epoch == p->last_epoch)
         followed_delay(f, p);
     followed_look(p, &view);
+    return false;
 }
 
 static void take_error(struct fetcher *f, struct followed *p, int16_t error)
@@ -304,14 +305,33 @@ static void take_error(struct fetcher *f, struct followed *p, int16_t error)
     followed_delay(f, p);
 }
 
-static void take_part(struct fetcher *f, struct followed *p, const answer_part *a)
+static bool take_part(struct fetcher *f, struct followed *p, const answer_part *a)
 {
-    if (a->error_code)
+    if (!p) /* it left: so it does from the session */
+        return true;
+    if (!p->asked) /* for what it was, before a new order */
+        return false;
+    if (a->error_code) {
         take_error(f, p, a->error_code);
-    else if (a->diverging_epoch.epoch >= 0 && a->diverging_epoch.end_offset >= 0)
-        take_divergence(f, p, a);
-    else
-        take_records(f, p, a);
+        return true; /* an error tells no marks: they come when it ends */
+    }
+    if (a->diverging_epoch.epoch >= 0 && a->diverging_epoch.end_offset >= 0)
+        return take_divergence(f, p, a);
+    return take_records(f, p, a);
+}
+
+static bool take_parts(struct fetcher *f, int version, const struct fetch_response *r)
+{
+    bool all = true;
+    for (int32_t t = 0; t < r->responses.n; t++) {
+        const struct fetch_response_response *topic = &r->responses.v[t];
+        struct str name = version >= FIRST_VERSION_IDS ? STR_NULL : topic->topic;
+        for (int32_t i = 0; i < topic->partitions.n; i++) {
+            const answer_part *a = &topic->partitions.v[i];
+            all &= take_part(f, fetcher_find(f, name, topic->topic_id, a->partition_index), a);
+        }
+    }
+    return all;
 }
 
 static bool goes_on(struct fetcher *f, int16_t error)
@@ -360,16 +380,8 @@ static void on_fetched(void *arg, int status, int version, const void *response)
     f->troubled = false;
     if (goes_on(f, r->error_code)) {
         note_session(f, r->session_id);
-        for (int32_t t = 0; t < r->responses.n; t++) {
-            const struct fetch_response_response *topic = &r->responses.v[t];
-            struct str name = version >= FIRST_VERSION_IDS ? STR_NULL : topic->topic;
-            for (int32_t i = 0; i < topic->partitions.n; i++) {
-                struct followed *p =
-                    fetcher_asked(f, name, topic->topic_id, topic->partitions.v[i].partition_index);
-                if (p)
-                    take_part(f, p, &topic->partitions.v[i]);
-            }
-        }
+        if (!take_parts(f, version, r))
+            session_restart(f);
     }
     fetcher_answered(f);
 }

@@ -7,7 +7,10 @@
  * INVARIANTS  (F1) at most one request is out (`busy`).
  *             (F2) an answer is looked at for a partition only if it was asked for since the
  *             partition last changed (`asked`), and the partition itself checks the epoch.
- *             (F3) `session` says of each followed partition what the leader's session holds. */
+ *             (F3) `session` says of each followed partition what the leader's session holds.
+ *             (F4) what the leader's session counts as told was taken: when an answer for a
+ *             partition that is followed was dropped, its marks included, the next request begins
+ *             the session anew. A leader tells each mark once. */
 #ifndef REPLICA_FETCHER_PRIVATE_H
 #define REPLICA_FETCHER_PRIVATE_H
 
@@ -99,7 +102,10 @@ struct fetcher {
 };
 
 /* ---- fetcher.c ---- */
-/* The one that was asked for, or NULL (F2). By id where `topic` is null. */
+/* By id where `topic` is null; or NULL. */
+struct followed *fetcher_find(struct fetcher *f, struct str topic, struct uuid id,
+                              int32_t partition);
+/* The one that was asked for, or NULL (F2). */
 struct followed *fetcher_asked(struct fetcher *f, struct str topic, struct uuid id,
                                int32_t partition);
 bool followed_ready(const struct fetcher *f, const struct followed *p);

@@ -225,6 +225,7 @@ static void note_sent(struct cached_partition *c, const struct fetch_found *f)
 {
     c->sent_high_watermark = f->error == KERR_NONE && !f->special ? f->high_watermark : -1;
     c->sent_log_start = f->log_start;
+    c->sent_records = f->has_records;
 }
 
 static void make_session(struct fetch_sessions *s, struct fetch_context *c,

@@ -215,6 +215,16 @@ static struct cached_partition *add_cached(struct fetch_sessions *s, struct fetc
     return c;
 }
 
+/* A partition is named again because it changed at the fetcher. If it goes on behind the records
+ * that it was sent, it took that answer, marks and all. Else something else moved it (a new epoch,
+ * a cut, a seek), and the answer may have been dropped: what it told is told again, or it would not
+ * come until the next record. */
+static bool took_answer(const struct cached_partition *c, const struct fetch_want *want)
+{
+    return c->sent_records && want->offset > c->offset &&
+           want->current_leader_epoch == c->current_leader_epoch;
+}
+
 struct cached_partition *session_put(struct fetch_sessions *s, struct fetch_session *session,
                                      const struct fetch_want *want)
 {
@@ -225,6 +235,8 @@ struct cached_partition *session_put(struct fetch_sessions *s, struct fetch_sess
         c = add_cached(s, session, &k, hash);
     if (!c)
         return NULL;
+    if (!took_answer(c, want))
+        c->sent_high_watermark = c->sent_log_start = -1;
     c->max_bytes = want->max_bytes;
     c->offset = want->offset;
     c->fetcher_log_start = want->fetcher_log_start;

@@ -19,7 +19,9 @@ struct cached_partition {
     int32_t partition, max_bytes;
     int64_t offset, fetcher_log_start;
     int32_t current_leader_epoch, last_fetched_epoch;
+    /* What the last answer told, or would have if it had been news; -1: not known to have come. */
     int64_t sent_high_watermark, sent_log_start;
+    bool sent_records;
     int32_t topic_len; /* 0 in sessions with ids */
     char topic[];
 };

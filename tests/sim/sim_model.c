@@ -54,8 +54,8 @@ struct view {
     struct model *m;
     int32_t epoch;
     bool leads;
-    int64_t hw, top, end, verified; /* top: the highest watermark so far */
-    uint64_t seen;                  /* the look in which it was last there */
+    int64_t hw, top, start, end, verified; /* top: the highest watermark so far */
+    uint64_t seen;                         /* the look in which it was last there */
 };
 
 struct ack {
@@ -391,6 +391,7 @@ static void look_at_replica(void *arg, struct partition *p)
         }
     }
     v->hw = hw;
+    v->start = log_start_offset(log);
     v->top = hw > v->top ? hw : v->top;
     v->end = end;
     v->leads = leads;
@@ -691,6 +692,25 @@ void sim_model_deleting(const char *topic)
 
 /* ---- the end ---- */
 
+/* All followers have heard of the leader's marks: consumers read from them, too. */
+static void lacks_marks(const struct model *m, const struct partition_node *s,
+                        const struct view *leader)
+{
+    for (int i = 0; i < s->isr.n && !*M.why; i++) {
+        int id = s->isr.v[i];
+        const struct view *v = id != s->leader ? follower_view(m, id, s->leader_epoch) : NULL;
+        if (id != s->leader && !v)
+            snprintf(M.why, sizeof(M.why), "b%d does not follow %s-%d in epoch %d", id, m->topic,
+                     m->partition, s->leader_epoch);
+        else if (v && (v->hw < leader->hw || v->start < leader->start) && !m->compacted)
+            snprintf(M.why, sizeof(M.why),
+                     "%s-%d has high watermark %lld and start %lld on b%d, %lld and %lld on its "
+                     "leader b%d",
+                     m->topic, m->partition, (long long)v->hw, (long long)v->start, id,
+                     (long long)leader->hw, (long long)leader->start, s->leader);
+    }
+}
+
 static void unhealed(struct model *m, const struct partition_node *s, int32_t version)
 {
     char path[256];
@@ -714,16 +734,19 @@ static void unhealed(struct model *m, const struct partition_node *s, int32_t ve
             snprintf(M.why, sizeof(M.why), "%s-%d is still being moved", m->topic, m->partition);
     }
     arena_free(&a);
-    bool found = false;
+    const struct view *found = NULL;
     struct broker *b = sim_broker(sim_host(s->leader));
     list_each (it, &M.views[s->leader]) {
         const struct view *v = list_entry(it, struct view, link);
-        found |= v->m == m && v->leads && v->epoch == s->leader_epoch &&
-                 v->life == sim_host(s->leader)->life && (v->hw == v->end || m->compacted);
+        if (v->m == m && v->leads && v->epoch == s->leader_epoch &&
+            v->life == sim_host(s->leader)->life && (v->hw == v->end || m->compacted))
+            found = v;
     }
     if (!*M.why && (!b || !found))
         snprintf(M.why, sizeof(M.why), "b%d does not lead %s-%d in epoch %d up to its end",
                  s->leader, m->topic, m->partition, s->leader_epoch);
+    if (found)
+        lacks_marks(m, s, found);
 }
 
 const char *sim_model_unhealed(void)

@@ -29,6 +29,8 @@ struct sim_call {
     peer_cb cb;
     void *arg;
     bool looked, expired; /* a fetch that waits */
+    bool held;
+    struct writer answer; /* while held */
 };
 
 static struct executor *ex_of(struct sim_node *n)
@@ -47,6 +49,7 @@ static void call_free(struct sim_call *c)
 {
     arena_free(&c->arena);
     writer_free(&c->bytes);
+    writer_free(&c->answer);
     free(c);
 }
 
@@ -57,22 +60,30 @@ static void finish(struct sim_call *c, int status, const void *response)
     call_free(c);
 }
 
-/* Answers through the bytes of the answer. */
-static void answer(struct sim_call *c, const void *response)
+/* The bytes of the answer are there. */
+static void arrive(struct sim_call *c)
 {
     const struct api_desc *api = api_find(c->api_key);
-    struct writer w = WRITER_INIT;
+    struct writer w = c->answer;
     struct arena a;
     arena_init(&a, 0);
-    msg_encode(api->response, c->version, &w, response);
-    assert_false(w.buf.failed);
-    assert_false(w.unsupported);
     struct reader r = reader_of(w.buf.p, w.buf.len);
     void *copy = arena_calloc(&a, 1, api->response->body->size);
     assert_int_equal(msg_decode(api->response, c->version, &r, &a, copy), 0);
+    c->answer = WRITER_INIT;
     finish(c, 0, copy);
     arena_free(&a);
     writer_free(&w);
+}
+
+static void answer(struct sim_node *n, struct sim_call *c, const void *response)
+{
+    msg_encode(api_find(c->api_key)->response, c->version, &c->answer, response);
+    assert_false(c->answer.buf.failed);
+    assert_false(c->answer.unsupported);
+    c->held = n->hold;
+    if (!c->held)
+        arrive(c);
 }
 
 /* ---- sessions ---- */
@@ -255,7 +266,7 @@ static bool serve_fetch(struct sim_remote *r, struct sim_call *c)
     }
     out.error_code = error;
     if (!s) {
-        answer(c, &out);
+        answer(n, c, &out);
         return true;
     }
     struct found found[SIM_PARTS_MAX];
@@ -288,7 +299,7 @@ static bool serve_fetch(struct sim_remote *r, struct sim_call *c)
     for (int i = 0; i < s->n; i++)
         file_unref(found[i].read.slice.file);
     if (ready) {
-        answer(c, &out);
+        answer(n, c, &out);
     } else {
         if (!c->looked)
             executor_timer_start(ex_of(n), &r->timer, q->max_wait_ms);
@@ -328,7 +339,7 @@ static void serve_epochs(struct sim_node *n, struct sim_call *c)
             partition_unref(x);
         }
     }
-    answer(c, &out);
+    answer(n, c, &out);
 }
 
 static void serve_offsets(struct sim_node *n, struct sim_call *c)
@@ -361,7 +372,7 @@ static void serve_offsets(struct sim_node *n, struct sim_call *c)
             partition_unref(x);
         }
     }
-    answer(c, &out);
+    answer(n, c, &out);
 }
 
 static void serve(struct task *t)
@@ -374,6 +385,8 @@ static void serve(struct task *t)
     }
     while (!list_empty(&r->calls) && !r->closed) {
         struct sim_call *c = list_entry(r->calls.next, struct sim_call, link);
+        if (c->held)
+            return;
         if (r->to->down || r->moves != r->to->moves)
             finish(c, -ECONNREFUSED, NULL);
         else if (c->api_key == API_OFFSET_FOR_LEADER_EPOCH)
@@ -406,7 +419,7 @@ static int remote_send_call(struct remote *base, int16_t api_key, int min_versio
     c->version = max_version;
     c->cb = cb;
     c->arg = arg;
-    c->bytes = WRITER_INIT;
+    c->bytes = c->answer = WRITER_INIT;
     arena_init(&c->arena, 0);
     msg_encode(api->request, max_version, &c->bytes, request);
     assert_false(c->bytes.unsupported);
@@ -545,6 +558,25 @@ void sim_net_drain(struct sim_net *net)
 void sim_net_advance(struct sim_net *net, int64_t ms)
 {
     sim_executor_advance(net->nodes[0].b.sim, ms);
+}
+
+int sim_net_release(struct sim_net *net, int32_t node)
+{
+    struct sim_node *n = &net->nodes[node - 1];
+    int arrived = 0;
+    n->hold = false;
+    list_each_safe (it, &n->remotes) {
+        struct sim_remote *r = list_entry(it, struct sim_remote, link);
+        struct sim_call *c =
+            list_empty(&r->calls) ? NULL : list_entry(r->calls.next, struct sim_call, link);
+        if (!c || !c->held)
+            continue;
+        arrived++;
+        arrive(c);
+        if (!r->closed)
+            pump(r);
+    }
+    return arrived;
 }
 
 struct partition *sim_net_partition(struct sim_net *net, int32_t node, int32_t number)

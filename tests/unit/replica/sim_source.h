@@ -37,6 +37,7 @@ struct sim_node {
     struct list remotes; /* towards it */
     /* Faults and counts, as a source. */
     bool down;             /* refuses */
+    bool hold;             /* its answers stay on the way until sim_net_release */
     int moves;             /* it is at another port now: see bench.moves */
     int16_t session_error; /* the next Fetch gets it */
     int16_t part_error;    /* each partition of a Fetch gets it, part_errors times */
@@ -61,6 +62,8 @@ void sim_net_close(struct sim_net *net);
 void sim_net_lead(struct sim_net *net, int32_t number, int32_t leader, int32_t leader_epoch,
                   int32_t partition_epoch, uint8_t topic_id);
 void sim_net_drain(struct sim_net *net);
+/* The answers that this node holds arrive, at once. Returns how many. */
+int sim_net_release(struct sim_net *net, int32_t node);
 void sim_net_advance(struct sim_net *net, int64_t ms);
 struct partition *sim_net_partition(struct sim_net *net, int32_t node, int32_t number); /* shared */
 /* Appends to the leader as a client. */

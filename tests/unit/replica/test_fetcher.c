@@ -87,6 +87,7 @@ static void histories_that_went_apart_come_together(void **state)
             sim_net_advance(&net, 3000);
             for (int32_t id = 1; id <= 3; id++) {
                 assert_int_equal(sim_net_end(&net, id, 0), sim_net_end(&net, leader, 0));
+                assert_int_equal(sim_net_hw(&net, id, 0), sim_net_end(&net, leader, 0));
                 assert_true(sim_net_same(&net, leader, id, 0));
             }
             if (!levels[l])
@@ -453,8 +454,9 @@ static void a_stopped_replica_stays_as_it_is(void **state)
     sim_net_close(&net);
 }
 
-/* Forgotten and followed again between two requests of one session, by id and by name: it stays in
- * the session. */
+/* Forgotten and followed again between two requests of one session, by id and by name: a new
+ * session is made, since the old one would lose it, or count as told what its life before was told.
+ */
 static void a_replica_that_comes_back_between_two_requests_is_fetched(void **state)
 {
     static const int levels[] = {0, IBP(2, 7, 0)};
@@ -473,11 +475,119 @@ static void a_replica_that_comes_back_between_two_requests_is_fetched(void **sta
         sim_net_append(&net, 1, 0, 3);
         sim_net_append(&net, 1, 1, 3);
         sim_net_advance(&net, 2000);
-        assert_int_equal(node(1)->full_fetches, full); /* else it tells nothing */
+        assert_int_equal(node(1)->full_fetches, full + 1);
         assert_int_equal(sim_net_end(&net, 2, 1), 9);
         assert_int_equal(sim_net_end(&net, 2, 0), 3);
         sim_net_close(&net);
     }
+}
+
+static int64_t log_start_of(int32_t id)
+{
+    struct log *log = log_manager_find(node(id)->b.logs, bench_tp("t", 0));
+    int64_t start = log_start_offset(log);
+    log_unref(log);
+    return start;
+}
+
+/* What becomes of t-0 at its follower while an answer with news of it is on its way. */
+static void takes_a_new_epoch(void)
+{
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net);
+}
+
+static void is_told_of_an_epoch_but_its_fetcher_not_yet(void)
+{
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+}
+
+static void leaves_and_comes_back(void)
+{
+    assert_int_equal(bench_stop(&node(2)->b, "t", 0, 0, false), KERR_NONE);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net);
+}
+
+static void leaves_is_deleted_and_comes_back(void)
+{
+    assert_int_equal(bench_stop(&node(2)->b, "t", 0, 0, true), KERR_NONE);
+    sim_net_lead(&net, 0, 1, 1, 1, 7);
+    sim_net_drain(&net);
+}
+
+static void stays_as_it_is_and_another_comes(void)
+{
+    sim_net_lead(&net, 2, 1, 0, 0, 7);
+    sim_net_drain(&net);
+}
+
+static void stays_and_the_request_is_given_up(void)
+{
+    sim_net_lead(&net, 2, 1, 0, 0, 7);
+    sim_net_advance(&net, 30);
+}
+
+/* An answer told the watermark and the log start, and was dropped: no record comes later, and the
+ * leader's session tells each only once (a leader of Apache Kafka's does not notice). Seen by the
+ * simulator: a follower's watermark stood still for as long as nothing was written. */
+static void marks_of_a_dropped_answer_come_again(void **state)
+{
+    static void (*const ways[])(void) = {takes_a_new_epoch,
+                                         is_told_of_an_epoch_but_its_fetcher_not_yet,
+                                         leaves_and_comes_back,
+                                         leaves_is_deleted_and_comes_back,
+                                         stays_as_it_is_and_another_comes,
+                                         stays_and_the_request_is_given_up};
+    static const int levels[] = {0, IBP(2, 7, 0)};
+    for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(*ways); i++) {
+        int64_t raised;
+        sim_net_open(&net, 2, levels[i % 2]);
+        sim_net_lead(&net, 0, 1, 0, 0, 7);
+        sim_net_lead(&net, 1, 1, 0, 0, 7);
+        sim_net_advance(&net, 1100);
+        sim_net_append(&net, 1, 0, 5);
+        sim_net_drain(&net); /* the records are there, and a fetch that tells so is out */
+        assert_int_equal(sim_net_end(&net, 2, 0), 5);
+        assert_int_equal(sim_net_hw(&net, 1, 0), 5);
+        assert_int_equal(sim_net_hw(&net, 2, 0), 0);
+        struct partition *p = sim_net_partition(&net, 1, 0);
+        assert_int_equal(partition_delete_records(p, 2, &raised), KERR_NONE);
+        partition_unref(p);
+        node(1)->hold = true;
+        sim_net_append(&net, 1, 1, 1); /* which ends that fetch: its answer has news of t-0, too */
+        sim_net_drain(&net);
+        ways[i / 2]();
+        sim_net_release(&net, 1);
+        sim_net_advance(&net, 2500);
+        assert_int_equal(sim_net_hw(&net, 2, 0), 5);
+        assert_int_equal(log_start_of(2), 2);
+        assert_int_equal(sim_net_end(&net, 2, 1), 1);
+        assert_true(sim_net_same(&net, 1, 2, 0));
+        sim_net_close(&net);
+    }
+}
+
+/* The same, when the answer also said that the log diverges: marks that come along are not taken,
+ * and where the logs part there is nothing to fetch. */
+static void marks_that_came_with_a_cut_come_again(void **state)
+{
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 5);
+    sim_net_drain(&net); /* 2 has them, and has not heard of the watermark */
+    node(2)->down = true;
+    sim_net_lead(&net, 0, 2, 1, 1, 7);
+    sim_net_append(&net, 2, 0, 3); /* which 1 does not get */
+    sim_net_drain(&net);
+    assert_int_equal(sim_net_hw(&net, 2, 0), 0);
+    node(2)->down = false;
+    sim_net_lead(&net, 0, 1, 2, 2, 7);
+    sim_net_advance(&net, 3000);
+    assert_int_equal(sim_net_end(&net, 2, 0), 5);
+    assert_int_equal(sim_net_hw(&net, 1, 0), 5);
+    assert_int_equal(sim_net_hw(&net, 2, 0), 5);
+    sim_net_close(&net);
 }
 
 static void a_held_back_replica_fetches_when_it_may(void **state)
@@ -623,6 +733,8 @@ UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_fol
           unit_test(a_broker_that_leaves_does_not_follow_those_that_replace_it),
           unit_test(a_stopped_replica_stays_as_it_is),
           unit_test(a_replica_that_comes_back_between_two_requests_is_fetched),
+          unit_test(marks_of_a_dropped_answer_come_again),
+          unit_test(marks_that_came_with_a_cut_come_again),
           unit_test(a_held_back_replica_fetches_when_it_may),
           unit_test(a_disk_fault_ends_that_partition_alone),
           unit_test(a_cut_is_tried_again_after_a_shortage), unit_test(partitions_are_spread_anew),

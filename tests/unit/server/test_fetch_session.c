@@ -327,9 +327,58 @@ static void partitions_are_added_updated_and_forgotten(void **state)
     expect(&b, FETCH_INCREMENTAL, KERR_NONE, "t1 t2 u0");
     assert_int_equal(b.c.wants[0].offset, 50);
     assert_int_equal(b.c.wants[0].max_bytes, 77);
-    expect_sent(&b, KERR_NONE, "u0"); /* the new one has never been told */
+    expect_sent(&b, KERR_NONE, "t1 u0"); /* the new one has never been told; t1: see below */
     assert_int_equal(fetch_sessions_partitions(b.s), 3);
     bench_close(&b);
+}
+
+/* A fetcher names a partition again because something moved it there. If that was the answer with
+ * records, it took the marks too; else it may have dropped the answer that told them (a new epoch),
+ * and is told again. Seen by the simulator: a follower's watermark stood still. */
+static void partition_that_did_not_take_its_answer_is_told_again(void **state)
+{
+    static const struct {
+        const char *what;
+        bool records; /* were in the answer before */
+        int64_t offset;
+        int32_t epoch;
+        int64_t log_start;
+        const char *sent;
+    } t[] = {{"went on behind its records", true, 60, -1, 0, ""},
+             {"a new epoch", false, 50, 6, 0, "t1"},
+             {"a new epoch, records dropped", true, 50, 6, 0, "t1"},
+             {"a new epoch, behind the records", true, 60, 6, 0, "t1"},
+             {"went on without records", false, 60, -1, 0, "t1"},
+             {"went back", true, 40, -1, 0, "t1"},
+             {"stands where it stood", true, 50, -1, 0, "t1"},
+             {"another log start", false, 50, -1, 5, "t1"}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct bench b;
+        bench_open(&b, 10);
+        int32_t id = session_of_three(&b);
+        request(&b, id, 1);
+        ask(&b, "t", 1, 1, 50);
+        begin(&b);
+        b.found[1].high_watermark = 11; /* news, in an answer that is perhaps dropped */
+        b.found[1].has_records = t[i].records;
+        expect_sent(&b, KERR_NONE, "t1");
+        request(&b, id, 2);
+        struct fetch_request_partition *p = ask(&b, "t", 1, 1, t[i].offset);
+        p->current_leader_epoch = t[i].epoch;
+        p->log_start_offset = t[i].log_start;
+        begin(&b);
+        for (int w = 0; w < b.c.wants_n; w++)
+            if (b.c.wants[w].partition == 1)
+                b.found[w].high_watermark = 11;
+        expect_sent(&b, KERR_NONE, t[i].sent);
+        request(&b, id, 3); /* and once */
+        begin(&b);
+        for (int w = 0; w < b.c.wants_n; w++)
+            if (b.c.wants[w].partition == 1)
+                b.found[w].high_watermark = 11;
+        expect_sent(&b, KERR_NONE, "");
+        bench_close(&b);
+    }
 }
 
 static void emptied_session_is_dropped(void **state)
@@ -555,6 +604,7 @@ UNIT_MAIN(unit_test(versions_below_7_have_no_session), unit_test(epoch_minus_1_e
           unit_test(replayed_epoch_is_refused), unit_test(epochs_wrap_to_1),
           unit_test(only_news_is_sent), unit_test(partition_is_told_when_its_error_ends),
           unit_test(partitions_are_added_updated_and_forgotten),
+          unit_test(partition_that_did_not_take_its_answer_is_told_again),
           unit_test(emptied_session_is_dropped), unit_test(partition_named_twice_is_served_once),
           unit_test(ids_are_resolved_when_they_become_known),
           unit_test(same_name_with_another_id_is_another_partition),
