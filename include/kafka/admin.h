@@ -211,6 +211,47 @@ KAFKA_API kafka_err_t kafka_admin_describe_scram(kafka_admin_t *a, const char *c
                                                  size_t message_n, kafka_scram_users_t **out);
 KAFKA_API void kafka_scram_users_free(kafka_scram_users_t *users);
 
+/* ---- delegation tokens (KIP-48): logins of a user that end by themselves, for whom he gives them
+ * to. The broker must have a delegation.token.secret.key, and the client have logged in by SASL or
+ * with a certificate, and not with a token. Principals are texts "User:name". ---- */
+typedef struct {
+    const char *id;
+    const char *owner;     /* who one is after a login with it */
+    const char *requester; /* who made it; a broker before 3.3 does not tell: the owner */
+    const char *const *renewers;
+    size_t renewers_n;
+    int64_t issue_ms, expiry_ms, max_ms; /* since 1970; it must be renewed before expiry_ms */
+    /* In base64. SCRAM-SHA-256 or -512 with the id as the user, this as the password, and
+     * tokenauth=true in sasl.jaas.config. It is also what a token is renewed and ended by. */
+    const char *secret;
+} kafka_token_t;
+typedef struct {
+    const kafka_token_t *v;
+    size_t n;
+} kafka_tokens_t;
+/* One, in out->v[0]. owner NULL: oneself; for somebody else the right CREATE_TOKENS on him is
+ * needed. max_life_ms: it ends for good then, -1 = the broker's delegation.token.max.lifetime.ms.
+ * When an answer gets lost, a second token may have been made. Free with kafka_tokens_free. */
+KAFKA_API kafka_err_t kafka_admin_create_token(kafka_admin_t *a, const char *owner,
+                                               const char *const *renewers, size_t renewers_n,
+                                               int64_t max_life_ms, int64_t timeout_ms,
+                                               kafka_tokens_t **out);
+/* For period_ms from now (-1: the broker's delegation.token.expiry.time.ms), not beyond its end; by
+ * its owner and its renewers. expiry_ms (may be NULL): until when it is good now. */
+KAFKA_API kafka_err_t kafka_admin_renew_token(kafka_admin_t *a, const char *secret,
+                                              int64_t period_ms, int64_t timeout_ms,
+                                              int64_t *expiry_ms);
+/* It expires period_ms from now; -1: it is removed at once, also when it has expired. */
+KAFKA_API kafka_err_t kafka_admin_expire_token(kafka_admin_t *a, const char *secret,
+                                               int64_t period_ms, int64_t timeout_ms,
+                                               int64_t *expiry_ms);
+/* Those that one may see, and of these those that an owner of the list owns, asked for or may
+ * renew; owners NULL: all. Free with kafka_tokens_free. */
+KAFKA_API kafka_err_t kafka_admin_describe_tokens(kafka_admin_t *a, const char *const *owners,
+                                                  size_t n, int64_t timeout_ms,
+                                                  kafka_tokens_t **out);
+KAFKA_API void kafka_tokens_free(kafka_tokens_t *tokens); /* wipes the secrets */
+
 /* ---- ACLs: who may do what. The broker must have an authorizer (SECURITY_DISABLED else), and the
  * client the right to Describe, or Alter, the cluster (CLUSTER_AUTHORIZATION_FAILED else). ---- */
 

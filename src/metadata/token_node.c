@@ -5,68 +5,9 @@
 #include <errno.h>
 
 #include "metadata/json.h"
+#include "metadata/node_name.h"
 
 enum { VERSION = 3, ID_MAX = 128 };
-
-/* ---- percent-encoding ---- */
-
-static bool is_plain(unsigned char c)
-{
-    return isalnum(c) || c == '.' || c == '-' || c == '_' || c == '~';
-}
-
-static struct str encode(struct str s, struct arena *a)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *out = s.len < 0 ? NULL : arena_alloc(a, (size_t)s.len * 3 + 1);
-    int32_t n = 0;
-    if (!out)
-        return STR_NULL;
-    for (int32_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c < 0x80 && is_plain(c)) {
-            out[n++] = (char)c;
-            continue;
-        }
-        out[n++] = '%';
-        out[n++] = digits[c >> 4];
-        out[n++] = digits[c & 15];
-    }
-    out[n] = 0;
-    return (struct str){out, n};
-}
-
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
-/* In place: the text is the arena's. */
-static bool decode(struct str *s)
-{
-    char *out = (char *)s->p;
-    int32_t n = 0;
-    for (int32_t i = 0; i < s->len; i++) {
-        char c = s->p[i];
-        if (c == '%') {
-            int high = i + 2 < s->len ? digit_of(s->p[i + 1]) : -1;
-            int low = i + 2 < s->len ? digit_of(s->p[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high << 4 | low);
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        out[n++] = c;
-    }
-    out[n] = 0;
-    s->len = n;
-    return true;
-}
 
 static bool is_principal(struct str s)
 {
@@ -77,7 +18,7 @@ static bool is_principal(struct str s)
 
 static json_t *json_of_principal(struct str principal, struct arena *a)
 {
-    struct str text = encode(principal, a);
+    struct str text = node_name_encode(principal, a);
     return text.p ? json_of_str(text) : NULL;
 }
 
@@ -112,10 +53,14 @@ struct bytes token_node_encode(const struct token_info *t, struct arena *a)
 
 static int take_principal(const json_t *text, struct arena *a, struct str *out)
 {
+    bool whole;
     int rc = json_to_str(text, a, out);
     if (rc)
         return rc;
-    return decode(out) && is_principal(*out) ? 0 : -EBADMSG;
+    *out = node_name_decode(*out, a, &whole);
+    if (!out->p)
+        return -ENOMEM;
+    return whole && is_principal(*out) ? 0 : -EBADMSG;
 }
 
 static int take_renewers(const json_t *all, struct arena *a, struct token_info *out)

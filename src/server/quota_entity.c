@@ -1,7 +1,7 @@
 /* quota_entity.c - see quota_entity.h. */
 #include "server/quota_entity.h"
 
-#include <ctype.h>
+#include "metadata/node_name.h"
 
 #define DEFAULT_NAME "<default>"
 
@@ -44,65 +44,6 @@ bool quota_entity_valid(const struct quota_entity *e)
     return n == 1 || (n == 2 && !e->part[QUOTA_IP].given);
 }
 
-/* ---- names ---- */
-
-static bool plain(char c)
-{
-    return isascii((unsigned char)c) &&
-           (isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_');
-}
-
-struct str quota_name_encode(struct str name, struct arena *a)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    if (str_is_null(name))
-        return STR_NULL;
-    char *out = arena_alloc(a, (size_t)name.len * 3 + 1), *p = out;
-    if (!out)
-        return STR_NULL;
-    for (int32_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.p[i];
-        if (plain((char)c)) {
-            *p++ = (char)c;
-        } else {
-            *p++ = '%';
-            *p++ = hex[c >> 4];
-            *p++ = hex[c & 15];
-        }
-    }
-    *p = 0;
-    return (struct str){out, (int32_t)(p - out)};
-}
-
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-struct str quota_name_decode(struct str text, struct arena *a)
-{
-    if (str_is_null(text))
-        return STR_NULL;
-    char *out = arena_alloc(a, (size_t)text.len + 1), *p = out;
-    if (!out)
-        return STR_NULL;
-    for (int32_t i = 0; i < text.len; i++) {
-        bool escape = text.p[i] == '%' && i + 2 < text.len && digit(text.p[i + 1]) >= 0 &&
-                      digit(text.p[i + 2]) >= 0;
-        if (escape) {
-            *p++ = (char)(digit(text.p[i + 1]) << 4 | digit(text.p[i + 2]));
-            i += 2;
-        } else {
-            *p++ = text.p[i] == '+' ? ' ' : text.p[i];
-        }
-    }
-    *p = 0;
-    return (struct str){out, (int32_t)(p - out)};
-}
-
 /* ---- paths ---- */
 
 static char *add_part(char *path, const struct quota_entity *e, enum quota_part part,
@@ -114,7 +55,7 @@ static char *add_part(char *path, const struct quota_entity *e, enum quota_part 
     if (part == QUOTA_IP && !str_is_null(e->part[part].name))
         name = e->part[part].name; /* an address stands as it is */
     else if (!str_is_null(e->part[part].name))
-        name = quota_name_encode(e->part[part].name, a);
+        name = node_name_encode(e->part[part].name, a);
     if (str_is_null(name))
         return NULL;
     return arena_printf(a, "%s%s%s/%.*s", path, *path ? "/" : "", folders[part], STR_ARG(name));
@@ -155,7 +96,7 @@ bool quota_entity_parse(struct str path, struct arena *a, struct quota_entity *o
         out->part[part].name = STR_NULL;
         if (str_eqz(name, DEFAULT_NAME))
             continue;
-        out->part[part].name = quota_name_decode(name, a);
+        out->part[part].name = node_name_decode(name, a, NULL);
         if (str_is_null(out->part[part].name))
             return false;
     }

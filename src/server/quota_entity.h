@@ -28,8 +28,4 @@ char *quota_entity_path(const struct quota_entity *e, struct arena *a);
 /* The names are in the arena. False: no such path, or no memory. */
 bool quota_entity_parse(struct str path, struct arena *a, struct quota_entity *out);
 
-/* One name as it stands in a path, and back. Null in = null out. */
-struct str quota_name_encode(struct str name, struct arena *a);
-struct str quota_name_decode(struct str text, struct arena *a);
-
 #endif

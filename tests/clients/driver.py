@@ -29,6 +29,7 @@ import kwire
 import clients
 import group_checks
 import real_input
+import saslwire
 from prepare import Skip, work_dir
 
 SKIPPED = 77
@@ -60,14 +61,21 @@ def run_checks(client, command, names, results):
     if "admin-acls" in names:  # all may do all, but where there is an ACL
         overrides.update({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
                           "allow.everyone.if.no.acl.found": "true"})
-    with tempfile.TemporaryDirectory(prefix="kafkad-clients-") as folder, harness.Broker(overrides=overrides) as broker:
+    listeners = "PLAINTEXT://127.0.0.1:0"
+    if "admin-tokens" in names:  # they are for who has logged in
+        listeners += ",SASL_PLAINTEXT://127.0.0.1:0"
+        overrides.update(saslwire.listener("PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", plain_sasl_jaas_config=saslwire.users(
+            alice="alice-pw", bob="bob-pw")), **{"delegation.token.secret.key": "the clients' secret"})
+    with tempfile.TemporaryDirectory(prefix="kafkad-clients-") as folder, \
+            harness.Broker(overrides=overrides, listeners=listeners) as broker:
         text = os.path.join(folder, "text")
         with open(text, "wb") as f:
             f.write(real_input.text_log())
         names = served(client, broker, names, results)
         args = command + ["checks", broker.address, client.name, text] + names
+        env = dict(os.environ, KAFKAD_SASL="127.0.0.1:%d" % broker.ports.get("SASL_PLAINTEXT", 0))
         with tempfile.TemporaryFile() as errors:
-            p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+            p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env)
             too_late = threading.Timer(CHECKS_DEADLINE, p.kill)
             too_late.start()
             last = time.monotonic()

@@ -135,6 +135,11 @@ class MixedSasl(unittest.TestCase):
                 harness.until("broker %d lets the token in" % i, lambda: let_in(i, token, secret))
             self.assertEqual(tool(1, "--describe", "--owner-principal", "User:alice").splitlines()[1:],
                              tool(2, "--describe", "--owner-principal", "User:alice").splitlines()[1:])
+            for i in (1, 2):  # kafkad's tool says the same of it
+                status, out, err = harness.run([
+                    harness.program("kafka-delegation-tokens"), "--bootstrap-server", self.sasl_address(c, i), "--command-config", p,
+                    "--describe", "--owner-principal", "User:alice"], deadline=60)
+                self.assertEqual((status, out), (0, tool(i, "--describe", "--owner-principal", "User:alice")), err)
             tool(other, "--renew", "--hmac", secret, "--renew-time-period", 3600000)
             tool(other, "--expire", "--hmac", secret, "--expiry-time-period", -1)
             for i in (1, 2, 3):

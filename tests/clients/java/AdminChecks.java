@@ -12,10 +12,13 @@ import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.CreateDelegationTokenOptions;
 import org.apache.kafka.clients.admin.CreateTopicsOptions;
 import org.apache.kafka.clients.admin.CreateTopicsResult;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
 import org.apache.kafka.clients.admin.DescribeConfigsOptions;
+import org.apache.kafka.clients.admin.DescribeDelegationTokenOptions;
+import org.apache.kafka.clients.admin.ExpireDelegationTokenOptions;
 import org.apache.kafka.clients.admin.FeatureMetadata;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.LogDirDescription;
@@ -24,6 +27,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.admin.RenewDelegationTokenOptions;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -31,6 +35,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.DelegationTokenNotFoundException;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.GroupNotEmptyException;
 import org.apache.kafka.common.errors.InvalidConfigurationException;
@@ -39,9 +44,11 @@ import org.apache.kafka.common.errors.InvalidReplicationFactorException;
 import org.apache.kafka.common.errors.InvalidRequestException;
 import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.errors.OffsetOutOfRangeException;
+import org.apache.kafka.common.errors.SaslAuthenticationException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.errors.UnsupportedByAuthenticationException;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AccessControlEntryFilter;
 import org.apache.kafka.common.acl.AclBinding;
@@ -55,6 +62,8 @@ import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.token.delegation.DelegationToken;
 
 /** The Admin client. */
 final class AdminChecks {
@@ -283,6 +292,48 @@ final class AdminChecks {
         fill(topic, 1);
     }
 
+    /** An admin client on the listener with SASL. */
+    private static Admin login(String mechanism, String module, String user, String password, String more) {
+        return Admin.create(Map.of("bootstrap.servers", System.getenv("KAFKAD_SASL"), "default.api.timeout.ms", 30000,
+            "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism, "sasl.jaas.config",
+            "org.apache.kafka.common.security." + module + " required username=\"" + user + "\" password=\"" + password + "\"" + more + ";"));
+    }
+
+    private static Admin plain(String user) {
+        return login("PLAIN", "plain.PlainLoginModule", user, user + "-pw", "");
+    }
+
+    private static Admin by(DelegationToken t, String mechanism) {
+        return login(mechanism, "scram.ScramLoginModule", t.tokenInfo().tokenId(), t.hmacAsBase64String(), " tokenauth=\"true\"");
+    }
+
+    /** Made by one user, renewed by another, ended; whoever has it logs in, and may not ask for tokens. */
+    private static void tokens() throws Exception {
+        KafkaPrincipal alice = new KafkaPrincipal("User", "alice"), bob = new KafkaPrincipal("User", "bob");
+        try (Admin a = plain("alice"); Admin b = plain("bob")) {
+            DelegationToken t = a.createDelegationToken(new CreateDelegationTokenOptions().renewers(List.of(bob))).delegationToken().get();
+            Main.same(t.tokenInfo().owner(), alice, "owner");
+            Main.same(t.tokenInfo().tokenRequester(), alice, "requester");
+            Main.same(a.describeDelegationToken().delegationTokens().get(), List.of(t), "tokens");
+            Main.same(b.describeDelegationToken(new DescribeDelegationTokenOptions().owners(List.of(alice))).delegationTokens().get(),
+                List.of(t), "tokens of alice");
+            for (String mechanism : List.of("SCRAM-SHA-256", "SCRAM-SHA-512")) {
+                try (Admin c = by(t, mechanism)) {
+                    Main.same(c.describeCluster().nodes().get().size(), 1, "brokers");
+                    fails(c.createDelegationToken().delegationToken(), UnsupportedByAuthenticationException.class);
+                }
+            }
+            fails(admin().createDelegationToken().delegationToken(), UnsupportedByAuthenticationException.class);
+            long until = b.renewDelegationToken(t.hmac(), new RenewDelegationTokenOptions().renewTimePeriodMs(60000)).expiryTimestamp().get();
+            Main.require(until < t.tokenInfo().expiryTimestamp(), "renewed until " + until);
+            a.expireDelegationToken(t.hmac(), new ExpireDelegationTokenOptions().expiryTimePeriodMs(-1)).expiryTimestamp().get();
+            fails(a.renewDelegationToken(t.hmac()).expiryTimestamp(), DelegationTokenNotFoundException.class);
+            try (Admin c = by(t, "SCRAM-SHA-256")) {
+                fails(c.describeCluster().nodes(), SaslAuthenticationException.class);
+            }
+        }
+    }
+
     private static void features() throws Exception {
         FeatureMetadata f = admin().describeFeatures().featureMetadata().get();
         Main.require(f.finalizedFeatures() != null && f.supportedFeatures() != null, "features " + f);
@@ -380,6 +431,7 @@ final class AdminChecks {
         Main.add("admin-cluster", AdminChecks::cluster);
         Main.add("admin-reassignments", AdminChecks::reassignments);
         Main.add("admin-acls", AdminChecks::acls);
+        Main.add("admin-tokens", AdminChecks::tokens);
         Main.add("admin-features", AdminChecks::features);
         Main.add("admin-producers", AdminChecks::producers);
         Main.add("admin-list-offsets", AdminChecks::listOffsets);

@@ -454,6 +454,8 @@ bool mock_handle(struct mock_request *r)
         fn = mock_find_txn_api(api->key);
     if (!fn)
         fn = mock_find_acl_api(api->key);
+    if (!fn)
+        fn = mock_find_token_api(api->key);
     for (size_t i = 0; !fn && i < sizeof table / sizeof *table; i++)
         fn = table[i].api == api->key ? table[i].fn : NULL;
     if (fn) {

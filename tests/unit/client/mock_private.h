@@ -148,10 +148,11 @@ struct mock_request {
  * due (acks=0). */
 bool mock_handle(struct mock_request *r);
 typedef void (*mock_do)(struct mock_request *r, const void *request, void *response);
-/* mock_groups.c, mock_txn.c, mock_acls.c: what does the API, or NULL. */
+/* mock_groups.c, mock_txn.c, mock_acls.c, mock_tokens.c: what does the API, or NULL. */
 mock_do mock_find_group_api(int16_t api);
 mock_do mock_find_txn_api(int16_t api);
 mock_do mock_find_acl_api(int16_t api);
+mock_do mock_find_token_api(int16_t api);
 void mock_put_offset(struct mock *m, struct str topic, int partition, int64_t offset);
 /* Of a batch that is about to be written: 0, or why a transaction's may not. */
 int16_t mock_check_txn_batch(struct mock_request *r, struct str topic, int partition,

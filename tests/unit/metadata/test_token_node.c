@@ -35,7 +35,7 @@ static void written_and_read(void **state)
     assert_string_equal(
         (const char *)data.p,
         "{\"version\":3,\"owner\":\"User%3Aa\",\"tokenRequester\":\"User%3Aq\","
-        "\"renewers\":[\"User%3Ab%20c\",\"User%3ACN%3D%C3%A9%2CO%3D%2A~%2B\"]," TIMES
+        "\"renewers\":[\"User%3Ab%20c\",\"User%3ACN%3D%C3%A9%2CO%3D%2A%7E%2B\"]," TIMES
         ",\"tokenId\":\"x-_1\"}");
     assert_int_equal(token_node_decode(data, &a, &back), 0);
     assert_true(str_eq(back.id, t.id) && str_eq(back.owner, t.owner) &&

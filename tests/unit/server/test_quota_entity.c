@@ -91,14 +91,6 @@ static void empty_and_mixed_entities_are_refused(void **state)
     assert_false(quota_entity_valid(&half));
 }
 
-/* What others wrote: a '+' for a blank, escapes in small letters, a lone percent sign. */
-static void odd_encodings_are_read(void **state)
-{
-    assert_true(str_eqz(quota_name_decode(STR_LIT("a+b%2fc"), &mem), "a b/c"));
-    assert_true(str_eqz(quota_name_decode(STR_LIT("100%"), &mem), "100%"));
-    assert_true(str_eqz(quota_name_decode(STR_LIT("%zz%4"), &mem), "%zz%4"));
-}
-
 static void a_user_named_like_the_default_is_a_user(void **state)
 {
     struct quota_entity e = entity(NULL, NULL, NULL), back;
@@ -124,6 +116,6 @@ static void the_protocols_names_are_found(void **state)
 #define with_arena(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 UNIT_MAIN(with_arena(paths_go_there_and_back), with_arena(other_paths_are_no_entities),
-          with_arena(empty_and_mixed_entities_are_refused), with_arena(odd_encodings_are_read),
+          with_arena(empty_and_mixed_entities_are_refused),
           with_arena(a_user_named_like_the_default_is_a_user),
           with_arena(the_protocols_names_are_found))

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"kafkad/clients/common"
 )
@@ -297,6 +303,49 @@ func reassignments() error {
 	return common.First(err, common.Same(len(r), 0, "reassignments"))
 }
 
+// login: an admin client on the listener with SASL.
+func login(mechanism sasl.Mechanism) *kadm.Client {
+	return kadm.NewClient(open(kgo.SeedBrokers(os.Getenv("KAFKAD_SASL")), kgo.SASL(mechanism)))
+}
+
+// tokens: made by one user, renewed by another, ended; whoever has it logs in, and may not ask for tokens.
+func tokens() error {
+	alice := login(plain.Auth{User: "alice", Pass: "alice-pw"}.AsMechanism())
+	defer alice.Close()
+	bob := login(plain.Auth{User: "bob", Pass: "bob-pw"}.AsMechanism())
+	defer bob.Close()
+	t, err := alice.CreateDelegationToken(ctx, kadm.CreateDelegationToken{Renewers: []kadm.Principal{{Type: "User", Name: "bob"}},
+		MaxLifetime: time.Hour})
+	if err != nil {
+		return err
+	}
+	told, err := bob.DescribeDelegationTokens(ctx, t.Owner)
+	if err := common.First(err, common.Same(len(told), 1, "tokens")); err != nil {
+		return err
+	}
+	if err := common.Same(fmt.Sprint(told[0]), fmt.Sprint(t), "token"); err != nil {
+		return err
+	}
+	auth := scram.Auth{User: t.TokenID, Pass: base64.StdEncoding.EncodeToString(t.HMAC), IsToken: true}
+	for _, m := range []sasl.Mechanism{auth.AsSha256Mechanism(), auth.AsSha512Mechanism()} {
+		by := login(m)
+		defer by.Close()
+		brokers, err := by.ListBrokers(ctx)
+		_, again := by.CreateDelegationToken(ctx, kadm.CreateDelegationToken{})
+		if err := common.First(err, common.Same(len(brokers), 1, "brokers"),
+			common.Fails(again, kerr.DelegationTokenRequestNotAllowed)); err != nil {
+			return err
+		}
+	}
+	until, err := bob.RenewDelegationToken(ctx, t.HMAC, time.Minute)
+	if err := common.First(err, common.Same(until.Before(t.ExpiryTimestamp), true, "renewed")); err != nil {
+		return err
+	}
+	_, err = alice.ExpireDelegationToken(ctx, t.HMAC, -time.Millisecond)
+	_, gone := alice.RenewDelegationToken(ctx, t.HMAC, time.Minute)
+	return common.First(err, common.Fails(gone, kerr.DelegationTokenNotFound))
+}
+
 // acls: a topic that everybody may use but for writing; then it may be written again.
 func acls() error {
 	topic, a := common.Topic("admin-acls"), admin()
@@ -393,6 +442,6 @@ func adminChecks() map[string]common.Check {
 	return map[string]common.Check{
 		"admin-topics": topics, "admin-partitions": partitions, "admin-configs": configs, "admin-configs-legacy": configsLegacy,
 		"admin-delete-records": deleteRecords, "admin-log-dirs": logDirs, "admin-cluster": cluster,
-		"admin-producers": producers, "admin-list-offsets": listOffsets, "admin-quotas": quotas, "admin-acls": acls,
+		"admin-producers": producers, "admin-list-offsets": listOffsets, "admin-quotas": quotas, "admin-acls": acls, "admin-tokens": tokens,
 		"admin-reassignments": reassignments, "admin-groups": groups}
 }
