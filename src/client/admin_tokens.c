@@ -195,7 +195,7 @@ static kafka_err_t on_expired(struct op *op, int version, const void *response)
 /* `op` lacks what is the same for both. */
 static kafka_err_t change(kafka_admin_t *a, struct op *op, int64_t timeout_ms, int64_t *expiry_ms)
 {
-    int64_t expiry;
+    int64_t expiry = -1;
     op->node = NODE_ANY;
     op->min_version = op->max_version = -1;
     op->arg = &expiry;
