@@ -13,14 +13,15 @@
 
 #define MARKERS_TAG "TransactionMarkers"
 
-enum { RETRY_MS = 100, REQUEST_ITEMS_MAX = 1000 };
+enum { RETRY_MS = 100, REQUEST_ITEMS_MAX = 1000, GONE_MS = 30000 };
 
 struct item {
     struct list link;
     struct sending *of;
     struct str topic; /* the id's */
     int32_t partition;
-    bool out; /* in the request that is out */
+    bool out, missing;        /* in the request that is out; the metadata did not have it */
+    int64_t missing_since_ms; /* monotonic */
 };
 
 struct sending {
@@ -130,12 +131,26 @@ static bool reach(struct destination *d, const struct endpoint *e)
 
 enum place { PLACE_GONE, PLACE_NOWHERE, PLACE_FOUND };
 
+/* A broker that has just come is told of the cluster piece by piece, and may have loaded its
+ * transactions before it knows of their partitions. One that is taken for deleted and is not would
+ * be without its marker for ever: so it must stay away for a while. */
+static enum place find_missing(const struct txn_markers *m, struct item *i)
+{
+    int64_t now = executor_now_ms(m->o.ex);
+    if (!i->missing) {
+        i->missing = true;
+        i->missing_since_ms = now;
+    }
+    return now - i->missing_since_ms >= GONE_MS ? PLACE_GONE : PLACE_NOWHERE;
+}
+
 static enum place find_leader(struct txn_markers *m, const struct metadata_snapshot *s,
-                              const struct item *i, struct destination **d)
+                              struct item *i, struct destination **d)
 {
     const struct partition_info *p = metadata_partition(s, i->topic, i->partition);
-    if (!p) /* before the first news of the cluster nothing can be said to be gone */
-        return metadata_topic(s, STR_LIT("__transaction_state")) ? PLACE_GONE : PLACE_NOWHERE;
+    if (!p)
+        return find_missing(m, i);
+    i->missing = false;
     const struct broker_info *b = p->leader >= 0 ? metadata_broker(s, p->leader) : NULL;
     const struct endpoint *e = b ? broker_endpoint(b, m->o.listener) : NULL;
     *d = e ? find_destination(m, b->id) : NULL;

@@ -1,8 +1,8 @@
 /* txn_markers.h - telling the partitions of a transaction how it ended: WriteTxnMarkers to their
  * leaders, until all have it.
  *
- * WHERE    the leader that the metadata cache names; a partition that the cluster does not have any
- *          more is left out; one without a leader that can be reached waits. This broker is asked
+ * WHERE    the leader that the metadata cache names; a partition that the cluster has not had
+ *          for 30 s is left out; one without a leader that can be reached waits. This broker is asked
  *          over its own listener like any other.
  * ORDER    one request at a time to a broker; what comes meanwhile goes with the next. What failed
  *          goes again, to whoever leads then.

@@ -527,11 +527,40 @@ static void a_partition_that_is_gone_needs_no_marker(void **state)
     metadata(&r, 2, -2);
     end(&r, "x", 7, 0, true);
     answer(&r, 1, KERR_NONE);
+    assert_int_equal(state_of(&r, "x"), TXN_PREPARE_COMMIT);
+    sim_executor_advance(r.sim, 31000);
     assert_int_equal(state_of(&r, "x"), TXN_COMPLETE_COMMIT);
     add(&r, "x", 7, 0, 1);
     metadata(&r, 1, -2); /* and now there is nothing left to write */
     assert_int_equal(end(&r, "x", 7, 0, false), KERR_NONE);
+    sim_executor_advance(r.sim, 31000);
     assert_int_equal(state_of(&r, "x"), TXN_COMPLETE_ABORT);
+    teardown(&r);
+}
+
+/* A broker that has just come hears of the cluster in pieces: of __transaction_state, and later of
+ * what its transactions wrote to. */
+static void a_partition_that_is_not_known_yet_gets_its_marker(void **state)
+{
+    (void)state;
+    struct rig r;
+    setup(&r);
+    init(&r, "x");
+    add(&r, "x", 7, 0, 2);
+    metadata(&r, 2, -2);
+    end(&r, "x", 7, 0, true);
+    answer(&r, 1, KERR_NONE);
+    sim_executor_advance(r.sim, 20000);
+    metadata(&r, 0, 0);
+    assert_int_equal(r.brokers[2].sent, 1);
+    fake_end(&r.brokers[2], -ECONNRESET, NULL); /* what it was missed before does not count */
+    metadata(&r, 2, -2);
+    sim_executor_advance(r.sim, 20000);
+    assert_int_equal(state_of(&r, "x"), TXN_PREPARE_COMMIT);
+    metadata(&r, 0, 0);
+    sim_executor_advance(r.sim, 200);
+    answer(&r, 2, KERR_NONE);
+    assert_int_equal(state_of(&r, "x"), TXN_COMPLETE_COMMIT);
     teardown(&r);
 }
 
@@ -1005,6 +1034,7 @@ int main(void)
         cmocka_unit_test(a_fenced_marker_ends_those_that_are_out_too),
         cmocka_unit_test(markers_follow_the_leader),
         cmocka_unit_test(a_partition_that_is_gone_needs_no_marker),
+        cmocka_unit_test(a_partition_that_is_not_known_yet_gets_its_marker),
         cmocka_unit_test(many_transactions_share_a_request),
         cmocka_unit_test(what_the_log_says_is_told_in_the_coordinators_words),
         cmocka_unit_test(a_fence_that_cannot_be_written_is_not_raised_twice),
