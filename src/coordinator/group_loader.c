@@ -54,6 +54,8 @@ void group_load_run(struct group_load *l)
     l->groups = NULL;
     l->n = 0;
     l->error = loading ? partition_load_run(&p) : -ENOMEM;
+    l->end = p.offset;
+    l->term = p.term;
     if (!l->error)
         l->error = make_groups(l, loading);
     if (loading)

@@ -15,8 +15,10 @@ struct group_load {
     /* out: the groups, in an array that the caller frees */
     struct group **groups;
     int n;
-    int error; /* -ECANCELED: this broker does not lead the partition any more; -EIO, -ENOMEM,
-                  -EBADMSG: the log cannot be read */
+    int64_t end;   /* how far it came */
+    uint32_t term; /* partition_loader.h */
+    int error;     /* -ECANCELED: this broker does not lead the partition any more; -EIO, -ENOMEM,
+                      -EBADMSG: the log cannot be read */
 };
 /* From the start of the log to its end as it is when that is reached. @blocks */
 void group_load_run(struct group_load *l);

@@ -52,7 +52,7 @@ int32_t group_manager_partitions(const struct group_manager *m)
 /* ---- partitions and loads ---- */
 
 /* NULL without memory. */
-static void *load(void *arg, int32_t partition, int32_t leader_epoch)
+static void *load(void *arg, int32_t partition, int32_t leader_epoch, struct load_reach *reach)
 {
     struct group_manager *m = arg;
     struct group_load *l = calloc(1, sizeof(*l));
@@ -65,6 +65,8 @@ static void *load(void *arg, int32_t partition, int32_t leader_epoch)
                              .env = group_shard_env(shard_of(m, partition)->shard),
                              .clock = m->o.clock};
     group_load_run(l);
+    if (!l->error)
+        *reach = (struct load_reach){l->end, l->term};
     return l;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct shard_news {
@@ -30,6 +31,12 @@ struct slot {
     int32_t load_epoch;
     uint64_t load_number;
     void *result;
+    struct load_reach reach;
+    /* While what it read waits for the high watermark; the shard's executor's. */
+    struct partition *partition; /* a reference; NULL: it does not wait */
+    struct partition_waiter waiter;
+    struct task look;
+    atomic_bool look_posted;
 };
 
 struct led_partitions {
@@ -40,8 +47,8 @@ struct led_partitions {
     pthread_mutex_t lock;
     pthread_cond_t cond; /* a load has ended */
     /* Under the lock. */
-    struct list loads; /* that wait for their turn */
-    int loads_running;
+    struct list loads;                /* that wait for their turn */
+    int loads_running, loads_waiting; /* on workers; for the high watermark */
     bool shutting_down;
 };
 
@@ -55,7 +62,8 @@ static struct shard_news *shard_of(const struct led_partitions *l, int32_t parti
 static void load_work(struct job *job)
 {
     struct slot *s = container_of(job, struct slot, job);
-    s->result = s->owner->o.load(s->owner->o.arg, s->number, s->load_epoch);
+    s->reach = (struct load_reach){0};
+    s->result = s->owner->o.load(s->owner->o.arg, s->number, s->load_epoch, &s->reach);
 }
 
 static void load_done(struct job *job);
@@ -79,22 +87,111 @@ static void begin_loads_locked(struct led_partitions *l)
     }
 }
 
-static void load_done(struct job *job)
+/* On the shard's executor, as all of these. */
+static void deliver(struct slot *s, uint64_t number)
 {
-    struct slot *s = container_of(job, struct slot, job);
     struct led_partitions *l = s->owner;
     void *result = s->result;
-    uint64_t number = s->load_number;
     pthread_mutex_lock(&l->lock);
     s->loading = s->wanted;
     if (s->loading)
         list_push_back(&l->loads, &s->load_link);
     pthread_mutex_unlock(&l->lock);
     l->o.loaded(l->o.arg, s->number, number, result);
-    pthread_mutex_lock(&l->lock);
-    l->loads_running--;
+}
+
+static void ended_locked(struct led_partitions *l)
+{
     begin_loads_locked(l);
     pthread_cond_broadcast(&l->cond);
+}
+
+static bool is_committed(const struct slot *s)
+{
+    enum kerr e = partition_check_committed(s->partition, s->reach.end, s->reach.term);
+    return e == KERR_NONE || e == KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND; /* that is about appends */
+}
+
+static bool is_not_wanted(struct slot *s)
+{
+    struct led_partitions *l = s->owner;
+    pthread_mutex_lock(&l->lock);
+    bool yes = s->wanted || l->shutting_down;
+    pthread_mutex_unlock(&l->lock);
+    return yes;
+}
+
+static void wait_no_more(struct slot *s, uint64_t number)
+{
+    struct led_partitions *l = s->owner;
+    partition_unwait(&s->waiter);
+    partition_unref(s->partition);
+    s->partition = NULL;
+    deliver(s, number);
+    pthread_mutex_lock(&l->lock);
+    l->loads_waiting--;
+    ended_locked(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Not when the partition is lost: its coordinator must hear of that first (on_news). */
+static void look(struct task *t)
+{
+    struct slot *s = container_of(t, struct slot, look);
+    atomic_store(&s->look_posted, false);
+    if (!s->partition)
+        return;
+    if (is_not_wanted(s))
+        wait_no_more(s, LOAD_NOBODYS);
+    else if (is_committed(s))
+        wait_no_more(s, s->load_number);
+}
+
+static void look_soon(struct slot *s)
+{
+    if (!atomic_exchange(&s->look_posted, true))
+        executor_post(shard_of(s->owner, s->number)->ex, &s->look);
+}
+
+static void moved(struct partition_waiter *w)
+{
+    look_soon(container_of(w, struct slot, waiter));
+}
+
+/* false: there is nothing to wait for. */
+static bool wait_for_replicas(struct slot *s)
+{
+    struct led_partitions *l = s->owner;
+    enum kerr why;
+    if (s->reach.end <= 0)
+        return false;
+    s->partition =
+        replica_manager_find(l->o.replicas, (struct topic_partition){l->o.topic, s->number}, &why);
+    if (!s->partition)
+        return false;
+    if (is_committed(s)) {
+        partition_unref(s->partition);
+        s->partition = NULL;
+        return false;
+    }
+    pthread_mutex_lock(&l->lock);
+    l->loads_waiting++;
+    pthread_mutex_unlock(&l->lock);
+    s->waiter.wake = moved;
+    partition_wait(s->partition, &s->waiter);
+    look_soon(s);
+    return true;
+}
+
+static void load_done(struct job *job)
+{
+    struct slot *s = container_of(job, struct slot, job);
+    struct led_partitions *l = s->owner;
+    if (!wait_for_replicas(s))
+        deliver(s, s->load_number);
+    pthread_mutex_lock(&l->lock);
+    l->loads_running--;
+    ended_locked(l);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -110,6 +207,8 @@ void led_partitions_load(struct led_partitions *l, int32_t partition, int32_t le
         s->loading = true;
         list_push_back(&l->loads, &s->load_link);
     }
+    if (s->partition)
+        look_soon(s); /* which ends the older one */
     begin_loads_locked(l);
     pthread_mutex_unlock(&l->lock);
 }
@@ -148,6 +247,8 @@ static void on_news(struct task *t)
             o->resigned(o->arg, s->number, -1);
         if (n.resigned)
             o->resigned(o->arg, s->number, n.resigned_epoch);
+        if ((n.gone || n.resigned) && s->partition)
+            wait_no_more(s, LOAD_NOBODYS);
         if (n.led)
             o->elected(o->arg, s->number, n.led_epoch);
     }
@@ -232,6 +333,8 @@ int led_partitions_new(const struct led_partitions_options *o, struct led_partit
         l->slots[i].number = i;
         list_init(&l->slots[i].news_link);
         list_init(&l->slots[i].load_link);
+        task_init(&l->slots[i].look, look);
+        atomic_init(&l->slots[i].look_posted, false);
     }
     l->listener = (struct replica_listener){.led = led, .resigned = resigned};
     replica_manager_listen(o->replicas, &l->listener);
@@ -245,13 +348,15 @@ void led_partitions_shut_down(struct led_partitions *l)
     struct list *waits;
     while ((waits = list_pop(&l->loads)) != NULL)
         list_entry(waits, struct slot, load_link)->loading = false;
+    for (int32_t i = 0; l->loads_waiting && i < l->o.partitions_n; i++)
+        look_soon(&l->slots[i]);
     pthread_mutex_unlock(&l->lock);
 }
 
 int led_partitions_loading(struct led_partitions *l)
 {
     pthread_mutex_lock(&l->lock);
-    int n = l->loads_running;
+    int n = l->loads_running + l->loads_waiting;
     pthread_mutex_unlock(&l->lock);
     return n;
 }
@@ -259,7 +364,7 @@ int led_partitions_loading(struct led_partitions *l)
 void led_partitions_await(struct led_partitions *l)
 {
     pthread_mutex_lock(&l->lock);
-    while (l->loads_running > 0)
+    while (l->loads_running + l->loads_waiting > 0)
         pthread_cond_wait(&l->cond, &l->lock);
     pthread_mutex_unlock(&l->lock);
 }

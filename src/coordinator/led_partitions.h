@@ -6,6 +6,11 @@
  *          forgotten over a later election: another broker may have written in between.
  * LOADS    at most one a partition at a time, and loads_at_once in all. What is asked for while an
  *          older load of the partition still reads begins after it.
+ * COMMITTED  what a load has read is given to the coordinator only when the high watermark has
+ *          passed it, in the same term. A coordinator that answered from what other replicas do
+ *          not have yet would have told what its successor does not know: an offset, an
+ *          assignment, a partition of a transaction, which then never got its marker. While one
+ *          replica of the ISR stands still this takes up to replica.lag.time.max.ms.
  * THREADS  partition p belongs to executors[p % shards]; the callbacks come there. */
 #ifndef COORDINATOR_LED_PARTITIONS_H
 #define COORDINATOR_LED_PARTITIONS_H
@@ -14,6 +19,14 @@
 #include "replica/replica_manager.h"
 
 struct led_partitions;
+
+enum { LOAD_NOBODYS = 0 }; /* numbers of loads that are asked for are greater */
+
+/* What a load has read; end 0: nothing that must be committed. */
+struct load_reach {
+    int64_t end;
+    uint32_t term;
+};
 
 struct led_partitions_options {
     struct str topic; /* static text */
@@ -27,7 +40,8 @@ struct led_partitions_options {
     /* leader_epoch -1: the replica here was deleted. */
     void (*resigned)(void *arg, int32_t partition, int32_t leader_epoch);
     /* Reads the partition, on a worker: what it returns goes to `loaded`. */
-    void *(*load)(void *arg, int32_t partition, int32_t leader_epoch);
+    void *(*load)(void *arg, int32_t partition, int32_t leader_epoch, struct load_reach *reach);
+    /* number LOAD_NOBODYS: it is not wanted any more, only to be freed. */
     void (*loaded)(void *arg, int32_t partition, uint64_t number, void *result);
     void *arg;
 };
@@ -41,7 +55,7 @@ void led_partitions_load(struct led_partitions *l, int32_t partition, int32_t le
                          uint64_t number);
 /* No load begins any more. */
 void led_partitions_shut_down(struct led_partitions *l);
-int led_partitions_loading(struct led_partitions *l);
+int led_partitions_loading(struct led_partitions *l); /* those that wait for replicas, too */
 /* Until none runs. @blocks; the workers and executors must still run */
 void led_partitions_await(struct led_partitions *l);
 /* After the executors have run what was posted to them. NULL is fine. */

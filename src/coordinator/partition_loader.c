@@ -88,6 +88,7 @@ int partition_load_run(struct partition_load *l)
     r.partition =
         replica_manager_find(l->replicas, (struct topic_partition){l->topic, l->partition}, &why);
     r.log = r.partition ? partition_log(r.partition) : NULL;
+    l->term = r.log ? partition_term(r.partition) : 0;
     int rc = r.log ? read_log(&r) : -ECANCELED;
     buf_free(&r.buffer);
     if (r.log)

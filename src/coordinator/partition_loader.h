@@ -1,7 +1,8 @@
 /* partition_loader.h - reading one partition of an internal topic from the log, batch by batch.
  *
- * Everything up to the log END counts, not only up to the high watermark: what this leader has in
- * its log will be committed, and nothing of it may be lost to the coordinator.
+ * Everything up to the log END is read, not only up to the high watermark: what this leader has in
+ * its log will be committed, and nothing of it may be lost to the coordinator. But nobody may be
+ * told of it before it is: led_partitions.h waits for that.
  *
  * THREADS  any, mostly one that may wait; `add` is called on it. */
 #ifndef COORDINATOR_PARTITION_LOADER_H
@@ -21,6 +22,7 @@ struct partition_load {
     void *arg;
     /* out */
     int64_t offset; /* how far it came */
+    uint32_t term;  /* of the leader whose log was read (partition_check_committed) */
 };
 /* From the start of the log to its end as it is when that is reached. 0; -ECANCELED: this broker
  * does not lead the partition any more; -EIO, -ENOMEM, -EBADMSG: the log cannot be read; or what

@@ -67,7 +67,7 @@ static void report(const struct partition_load *p, const struct load *l, int64_t
 }
 
 /* NULL without memory. */
-static void *load(void *arg, int32_t partition, int32_t leader_epoch)
+static void *load(void *arg, int32_t partition, int32_t leader_epoch, struct load_reach *reach)
 {
     struct txn_manager *m = arg;
     struct load *l = calloc(1, sizeof(*l));
@@ -87,6 +87,8 @@ static void *load(void *arg, int32_t partition, int32_t leader_epoch)
     l->error = partition_load_run(&p);
     if (!l->error)
         l->error = txn_loading_take(loading, &l->ids, &l->n);
+    if (!l->error)
+        *reach = (struct load_reach){p.offset, p.term};
     report(&p, l, txn_loading_records(loading), clock_mono_ms(m->o.clock) - begun);
     txn_loading_free(loading);
     return l;

@@ -1,12 +1,14 @@
 /* txn_markers.h - telling the partitions of a transaction how it ended: WriteTxnMarkers to their
  * leaders, until all have it.
  *
- * WHERE    the leader that the metadata cache names; a partition that the cluster has not had
- *          for 30 s is left out; one without a leader that can be reached waits. This broker is
- * asked over its own listener like any other. ORDER    one request at a time to a broker; what
- * comes meanwhile goes with the next. What failed goes again, to whoever leads then. FENCED   a
- * leader that knows of a newer coordinator or epoch ends the sending for good, without a word:
- * another coordinator sees to it. THREADS  the executor's. */
+ * WHERE    the leader that the metadata cache names; a partition that the cluster has not had for
+ *          30 s is left out; one without a leader that can be reached waits. This broker is asked
+ *          over its own listener like any other.
+ * ORDER    one request at a time to a broker; what comes meanwhile goes with the next. What failed
+ *          goes again, to whoever leads then.
+ * FENCED   a leader that knows of a newer coordinator or epoch ends the sending for good, without a
+ *          word: another coordinator sees to it.
+ * THREADS  the executor's. */
 #ifndef COORDINATOR_TXN_MARKERS_H
 #define COORDINATOR_TXN_MARKERS_H
 

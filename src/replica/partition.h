@@ -78,6 +78,9 @@ enum kerr partition_append(struct partition *p, struct prepared *pr, enum append
  * must not take the records that are at those offsets now for his. */
 enum kerr partition_check_committed(struct partition *p, int64_t required_offset, uint32_t term);
 
+/* The term that this leader is in. */
+uint32_t partition_term(struct partition *p);
+
 enum isolation { READ_UNCOMMITTED = 0, READ_COMMITTED = 1 };
 struct partition_read {
     struct log_slice slice;

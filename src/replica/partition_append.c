@@ -143,6 +143,14 @@ enum kerr partition_append(struct partition *p, struct prepared *pr, enum append
     return KERR_NONE;
 }
 
+uint32_t partition_term(struct partition *p)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    uint32_t term = p->term;
+    pthread_rwlock_unlock(&p->lock);
+    return term;
+}
+
 enum kerr partition_check_committed(struct partition *p, int64_t required_offset, uint32_t term)
 {
     pthread_rwlock_rdlock(&p->lock);

@@ -235,6 +235,121 @@ static void a_partition_that_is_won_back_is_read_again(void **state)
     rig_close(&r);
 }
 
+/* With an id that only this broker has; it has just been elected. */
+static struct partition *elected_with_a_tail(struct rig *r, int32_t home)
+{
+    struct call c;
+    enum kerr why;
+    lead(r, home, 1, 1, both, 2);
+    begin(r, &c, TXN_CALL_INIT, "x", -1, -1);
+    assert_false(c.done);
+    lead(r, home, 2, 2, both, 2);
+    assert_true(c.done);
+    lead(r, home, 1, 3, both, 2);
+    struct partition *p = replica_manager_find(r->b.m, bench_tp(STATE_TOPIC, home), &why);
+    assert_non_null(p);
+    assert_int_equal(bench_hw(p), 0);
+    assert_int_equal(init(r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    return p;
+}
+
+/* Who comes next may not have it: what was answered from it would be forgotten. */
+static void what_only_this_broker_has_is_not_told(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call c;
+    int32_t home = key_partition(STR_LIT("x"), PARTITIONS);
+    rig_open(&r);
+    struct partition *p = elected_with_a_tail(&r, home);
+    sim_executor_advance(r.b.sim, 20000);
+    assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    bench_fetch(&r.b, p, 2, 0, NULL);
+    assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    bench_fetch(&r.b, p, 2, 1, NULL);
+    sim_executor_drain(r.b.sim);
+    begin(&r, &c, TXN_CALL_INIT, "x", -1, -1);
+    assert_false(c.done); /* writes the next epoch */
+    bench_fetch(&r.b, p, 2, 2, NULL);
+    sim_executor_drain(r.b.sim);
+    assert_true(c.done);
+    assert_int_equal(c.c.error, KERR_NONE);
+    assert_int_equal(c.c.epoch, 1);
+    partition_unref(p);
+    rig_close(&r);
+}
+
+static void a_smaller_isr_ends_the_wait(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call c;
+    int32_t home = key_partition(STR_LIT("x"), PARTITIONS);
+    rig_open(&r);
+    struct partition *p = elected_with_a_tail(&r, home);
+    struct lead alone = {.leader = 1,
+                         .leader_epoch = 4,
+                         .partition_epoch = 4,
+                         .isr = only_1,
+                         .isr_n = 1,
+                         .replicas = both,
+                         .replicas_n = 2};
+    assert_int_equal(bench_lead(&r.b, STATE_TOPIC, home, alone), KERR_NONE);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(init(&r, &c, "x"), KERR_NONE);
+    assert_int_equal(c.c.epoch, 1);
+    partition_unref(p);
+    rig_close(&r);
+}
+
+static void who_is_deposed_while_it_waits(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call c;
+    int32_t home = key_partition(STR_LIT("x"), PARTITIONS);
+    rig_open(&r);
+    struct partition *p = elected_with_a_tail(&r, home);
+    lead(&r, home, 2, 4, both, 2);
+    assert_int_equal(init(&r, &c, "x"), KERR_NOT_COORDINATOR);
+    /* again, and this time faster than the news are taken: that wait is not for this election */
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 5,
+                     .partition_epoch = 5,
+                     .isr = both,
+                     .isr_n = 2,
+                     .replicas = both,
+                     .replicas_n = 2};
+    assert_int_equal(bench_lead(&r.b, STATE_TOPIC, home, l), KERR_NONE);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    l.leader = 2;
+    l.leader_epoch = l.partition_epoch = 6;
+    assert_int_equal(bench_lead(&r.b, STATE_TOPIC, home, l), KERR_NONE);
+    l.leader = 1;
+    l.leader_epoch = l.partition_epoch = 7;
+    assert_int_equal(bench_lead(&r.b, STATE_TOPIC, home, l), KERR_NONE);
+    sim_executor_drain(r.b.sim);
+    assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+    bench_fetch(&r.b, p, 2, 0, NULL);
+    bench_fetch(&r.b, p, 2, 1, NULL);
+    sim_executor_drain(r.b.sim);
+    begin(&r, &c, TXN_CALL_INIT, "x", -1, -1);
+    assert_false(c.done);
+    partition_unref(p);
+    rig_close(&r);
+    assert_true(c.done);
+}
+
+static void a_stop_while_it_waits(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r);
+    partition_unref(elected_with_a_tail(&r, key_partition(STR_LIT("x"), PARTITIONS)));
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +357,10 @@ int main(void)
         cmocka_unit_test(nothing_is_told_before_the_replicas_have_it),
         cmocka_unit_test(a_stop_ends_what_waits),
         cmocka_unit_test(a_partition_that_is_won_back_is_read_again),
+        cmocka_unit_test(what_only_this_broker_has_is_not_told),
+        cmocka_unit_test(a_smaller_isr_ends_the_wait),
+        cmocka_unit_test(who_is_deposed_while_it_waits),
+        cmocka_unit_test(a_stop_while_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
