@@ -50,6 +50,7 @@ struct txn_markers {
     struct txn_markers_options o;
     struct list sendings;
     struct list homeless; /* items whose leader is to be looked up */
+    struct list refused;  /* that become homeless when there are news, or after RETRY_MS */
     struct list destinations;
     struct timer retry;
     struct task task;
@@ -313,7 +314,7 @@ static void item_answered(struct txn_markers *m, struct item *i, enum kerr e)
     } else if (outcome == OUTCOME_DONE) {
         item_done(m, i);
     } else {
-        list_push_back(&m->homeless, &i->link);
+        list_push_back(&m->refused, &i->link);
         if (!timer_armed(&m->retry))
             executor_timer_start(m->o.ex, &m->retry, RETRY_MS);
     }
@@ -375,7 +376,9 @@ static void look_task(struct task *t)
 
 static void retry(struct timer *t)
 {
-    look(container_of(t, struct txn_markers, retry));
+    struct txn_markers *m = container_of(t, struct txn_markers, retry);
+    list_splice(&m->homeless, &m->refused);
+    look(m);
 }
 
 /* ---- the interface ---- */
@@ -418,6 +421,7 @@ void txn_markers_drop(struct txn_markers *m, int32_t partition)
 
 void txn_markers_look_again(struct txn_markers *m)
 {
+    list_splice(&m->homeless, &m->refused);
     look_soon(m);
 }
 
@@ -452,6 +456,7 @@ struct txn_markers *txn_markers_new(const struct txn_markers_options *o)
     m->o.client_id = client_id;
     list_init(&m->sendings);
     list_init(&m->homeless);
+    list_init(&m->refused);
     list_init(&m->destinations);
     timer_init(&m->retry, retry);
     task_init(&m->task, look_task);

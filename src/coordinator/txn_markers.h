@@ -5,7 +5,7 @@
  *          30 s is left out; one without a leader that can be reached waits. This broker is asked
  *          over its own listener like any other.
  * ORDER    one request at a time to a broker; what comes meanwhile goes with the next. What failed
- *          goes again, to whoever leads then.
+ *          goes again, to whoever leads then, after a pause or news of the cluster.
  * FENCED   a leader that knows of a newer coordinator or epoch ends the sending for good, without a
  *          word: another coordinator sees to it.
  * THREADS  the executor's. */
