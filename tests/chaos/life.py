@@ -17,6 +17,8 @@ import groupwire
 import harness
 import tools
 import topology
+import txn_history
+import txns
 import verdict
 import view
 import workload
@@ -35,11 +37,11 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "300", "group.consumer.heartbeat.interval.ms": "1000",
     "controlled.shutdown.retry.backoff.ms": "500", "leader.imbalance.check.interval.seconds": "7",
     "log.retention.ms": "-1", "replica.high.watermark.checkpoint.interval.ms": "1000",
-    "log.flush.offset.checkpoint.interval.ms": "2000", "log.segment.bytes": "1000000"}
+    "log.flush.offset.checkpoint.interval.ms": "2000", "log.segment.bytes": "1000000", **txns.SETTINGS}
 
 
 class Life:
-    def __init__(self, seed, folder, out, only=None, partitions=6):
+    def __init__(self, seed, folder, out, only=None, partitions=6, settings=()):
         self.seed, self.folder, self.out = seed, folder, out
         self.random = random.Random(seed)
         self.began = time.monotonic()
@@ -48,9 +50,10 @@ class Life:
         self.level_at = self.random.randrange(len(LEVELS))
         self.n = self.random.choice((3, 4, 5))
         self.partitions = partitions
+        self.more_settings = dict(settings)
         self.expected_to_end = set()
         self.ended = []
-        self.ledgers, self.producers, self.readers, self.members = [], [], [], []
+        self.ledgers, self.producers, self.readers, self.members, self.seats = [], [], [], [], []
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.only = only
@@ -105,7 +108,7 @@ class Life:
             s.start()
         settings = dict(SETTINGS, **{"zookeeper.connect": ",".join("%s:2181" % s.address for s in self.servers),
                                      "inter.broker.protocol.version": self.level,
-                                     "num.replica.fetchers": str(self.random.choice((1, 2)))})
+                                     "num.replica.fetchers": str(self.random.choice((1, 2)))}, **self.more_settings)
         self.brokers = [Broker(self.net, i, self.folder, settings) for i in range(1, self.n + 1)]
         harness.until("ZooKeeper serves", lambda: all(s.mode() for s in self.servers), 90)
         for b in self.brokers:
@@ -114,8 +117,9 @@ class Life:
             assert b.wait_started(90), "broker %d does not start:\n%s" % (b.number, b.tail())
         self.view = view.View(self.brokers, self.servers)
         threading.Thread(target=self._supervise, daemon=True).start()
-        self.targets = [("t", self.partitions), ("v", 3), ("__consumer_offsets", 3)]
-        for topic, n in self.targets[:2]:
+        self.topics = [("t", self.partitions), ("v", 3)] + [(topic, txns.PARTITIONS) for topic in txns.TOPICS]
+        self.targets = self.topics + [("__consumer_offsets", 3), ("__transaction_state", 3)]
+        for topic, n in self.topics:
             harness.until("topic %s is made" % topic, lambda: self._create(topic, n), 60)
         self._start_workload()
         self.faults = faults.Faults(self, self.random, self.only)
@@ -139,7 +143,10 @@ class Life:
         self.churn = churn.Churn(self.view, "t", self.partitions, self.wrong, self.seed)
         self.tools = tools.Tools(self.net, "client", "v", 3, self.brokers, self.folder, self.wrong)
         self.tools.start()
-        for t in self.producers + self.readers + [self.hopper] + self.members + [self.churn]:
+        self.transactions = txn_history.TxnHistory(self.wrong)
+        self.seats = [txns.Seat(i, self.ledgers[i], self.transactions, self.view, self.wrong, self.seed) for i in range(3)]
+        self.readers_too = [self.hopper, txns.Reader(self.transactions, self.view, self.wrong, self.seed)]
+        for t in self.producers + self.readers + self.readers_too + self.members + self.seats + [self.churn]:
             t.start()
 
     def _supervise(self):
@@ -191,6 +198,7 @@ class Life:
         good = self._wait("all partitions take records", lambda: next(
             ("%s stays at %d" % (x.name, x.acked) for x, n in zip(self.ledgers, before) if x.acked == n), None),
             PEACE) and good
+        good = self._wait("transactions come to their end", self._transactions_trouble(), PEACE) and good
         for name in self.tools.died():
             self.wrong("%s has ended" % name)
         self.tell("whole after %.1f s" % (time.monotonic() - since))
@@ -219,8 +227,32 @@ class Life:
                 return "group %s: %r" % (group, e)
         return None
 
+    def _transactions_trouble(self):
+        """A condition: each seat commits anew, and what is open now ends: last stable offsets pass today's ends."""
+        committed = {s: self.transactions.many(s.number) for s in self.seats}
+        wanted = {}
+
+        def condition():
+            for s, before in committed.items():
+                if self.transactions.many(s.number) == before:
+                    return "%s has committed nothing since" % s.name
+            try:
+                for topic, n in self._with_transactions():
+                    for p in range(n):
+                        stable, end = txns.ends(self.view, self.view.leader(topic, p), (topic, p))
+                        if stable < wanted.setdefault((topic, p), end):
+                            return "%s-%d: a transaction is open at %d of %d" % (topic, p, stable, wanted[topic, p])
+            except (GONE, KeyError, AssertionError) as e:
+                return "%r" % e
+            return None
+        return condition
+
+    def _with_transactions(self):
+        return [(topic, n) for topic, n in self.targets if topic in txns.TOPICS or topic == "__consumer_offsets"]
+
     def finish(self):
         """Everybody stops, then the verdict."""
+        self._end(self.seats, 60)
         self._end(self.producers, 60)
         self.tools.stop("producer")
         self._wait("readers reach the end", lambda: next(
@@ -229,7 +261,7 @@ class Life:
         self._wait("the group reaches the end", lambda: next(
             ("partition %d: %d of %d" % (p, self.group.committed_most(p), x.acked)
              for p, x in enumerate(self.ledgers) if self.group.committed_most(p) < x.acked), None), 60)
-        self._end(self.readers + [self.hopper] + self.members, 60)
+        self._end(self.readers + self.readers_too + self.members, 60)
         self.tools.stop("classic")
         self.tools.stop("next")
         self.judge()
@@ -253,6 +285,7 @@ class Life:
         self.given_up = self.tools.judge(logs, self.count)
         self._judge_copies()
         self._judge_group()
+        self._judge_transactions()
         self.churn.judge(self.brokers)
 
     def _leader(self, topic, index):
@@ -260,7 +293,7 @@ class Life:
 
     def _judge_copies(self):
         replicas = verdict.assignments(self.view)
-        for topic, n in self.targets[:2]:
+        for topic, n in self.topics:
             for p in range(n):
                 found = []
 
@@ -282,6 +315,27 @@ class Life:
             return {p["partition_index"]: p["committed_offset"] for t in a["topics"] for p in t["partitions"]}
         self.group.judge(harness.until("committed offsets", ask, 30))
 
+    def _judge_transactions(self):
+        self._wait("no transaction is open", lambda: (txns.open_transactions(self.view) or [None])[0], PEACE)
+        ends, logs = {}, {}
+        for topic, n in self._with_transactions():
+            for p in range(n):
+                leader = self._leader(topic, p)
+                ends[topic, p] = txns.ends(self.view, leader, (topic, p))
+                if topic in txns.TOPICS:
+                    logs[topic, p] = txns.read_all(self.view, leader, (topic, p), ends[topic, p][0])
+        self.transactions.judge_ends(ends)
+        for s in self.seats:
+            if s.final_offset is None:
+                self.wrong("%s did not come to its end" % s.name)
+        self.transactions.judge(logs, {s.number: s.final_offset for s in self.seats if s.final_offset is not None})
+
+    def transaction_totals(self):
+        count = dict(self.transactions.count) if self.seats else {}
+        count["zombies"] = sum(s.all_zombies for s in self.seats)
+        count["fenced"] = sum(s.fenced for s in self.seats)
+        return count
+
     # -- the end
 
     def close(self):
@@ -290,7 +344,7 @@ class Life:
             if self.violations:
                 self.keep()
                 self.hold()
-            for w in self.producers + self.readers + self.members:
+            for w in self.producers + self.readers + self.members + self.seats:
                 w.stopping.set()
                 if hasattr(w, "give_up"):
                     w.give_up.set()

@@ -1,6 +1,6 @@
 """run.py - chaos: clusters in network namespaces, one after the other, until the time is over.
 
-    run.py MINUTES [--seed N] [--life SECONDS] [--only FAULT,FAULT...] [--keep]
+    run.py MINUTES [--seed N] [--life SECONDS] [--only FAULT,FAULT...] [--set KEY=VALUE] [--totals FILE]
 
 Each life is a cluster of its own with the seed N, N + 1, ...: the same seed makes the same plan of faults. One line sums
 up; artifacts of a life with a violation are kept, and their place is printed. Exit status: 0, 1 for a violation, 77
@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 import topology  # noqa: E402
+import txn_history  # noqa: E402
 
 PREFIX = "kafkad-chaos-"
 REST = 45  # seconds of a life that its start, peace and verdict take
@@ -37,20 +38,23 @@ def arguments():
     p.add_argument("--round", type=float, default=60, help="seconds of faults before all must become whole (60)")
     p.add_argument("--only", help="kinds of faults, with commas")
     p.add_argument("--go-on", action="store_true", help="after a violation, too")
+    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the brokers")
+    p.add_argument("--totals", help="a file that the last line is added to")
     return p.parse_args()
 
 
 class Total:
     def __init__(self):
         self.faults, self.outages, self.violations, self.lives = {}, [0, 0.0, 0.0], 0, 0
-        self.frames, self.acts, self.group = {}, {}, {}
+        self.frames, self.acts, self.group, self.transactions = {}, {}, {}, {}
         self.count = None
 
     def add(self, life):
         self.lives += 1
         self.violations += len(life.violations)
         for mine, its in ((self.faults, life.faults.count), (self.frames, life.net.stats()),
-                          (self.acts, life.churn.done), (self.group, life.group.totals())):
+                          (self.acts, life.churn.done), (self.group, life.group.totals()),
+                          (self.transactions, life.transaction_totals())):
             for k, n in its.items():
                 mine[k] = mine.get(k, 0) + n
         n, seconds, longest = life.outages()
@@ -64,17 +68,24 @@ class Total:
         c = self.count
         listed = lambda d: ", ".join("%s %d" % x for x in sorted(d.items()))  # noqa: E731
         return ("chaos: %.1f minutes, %d clusters, seed %d; faults %d (%s); frames %s; administration: %s; acknowledged "
-                "%d, lost %d, duplicated %d, reordered %d, vanished %d; group: %s; unavailable: %d outages over 1 s, %.0f "
+                "%d, lost %d, duplicated %d, reordered %d, vanished %d; group: %s; %s; unavailable: %d outages over 1 s, %.0f "
                 "partition-seconds, longest %.1f s; violations %d"
                 % (seconds / 60, self.lives, seed, sum(self.faults.values()), listed(self.faults), listed(self.frames),
-                   listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, listed(self.group),
+                   listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, listed(self.group), self.transaction_line(),
                    self.outages[0], self.outages[1], self.outages[2], self.violations))
+
+    def transaction_line(self):
+        n = lambda name: self.transactions.get(name, 0)  # noqa: E731
+        broken = ", ".join("%s %d" % (kind.replace("_", " "), n(kind)) for kind in txn_history.KINDS)
+        return ("transactions: committed %d, in doubt %d, aborted %d, zombies %d, fenced %d, records of committed ones %d, %s"
+                % (n("committed"), n("doubtful"), n("aborted") + n("open"), n("zombies"), n("fenced"), n("records"), broken))
 
 
 def live(args, seed, seconds, folder, total):
     from life import Life  # (needs to be inside)
     began = time.monotonic()
-    life = Life(seed, folder, lambda text: print(text, flush=True), args.only and args.only.split(","))
+    life = Life(seed, folder, lambda text: print(text, flush=True), args.only and args.only.split(","),
+                settings=dict(x.split("=", 1) for x in args.set))
     try:
         life.start()
         end = began + max(seconds - REST, 10)
@@ -121,7 +132,11 @@ def main():
             break
         good = live(args, seed, min(args.life, left), os.path.join(folder, str(seed)), total) and good
         seed += 1
-    print(total.line(args.seed, time.monotonic() - began))
+    line = total.line(args.seed, time.monotonic() - began)
+    print(line)
+    if args.totals:
+        with open(args.totals, "a") as f:
+            f.write(line + "\n")
     if good:
         shutil.rmtree(folder, ignore_errors=True)
         return 0
