@@ -12,6 +12,13 @@ EXISTS, UNKNOWN, NOT_CONTROLLER, ELECTION_NOT_NEEDED, NO_REASSIGNMENT = 36, 3, 4
 PRESENT, ABSENT, OPEN = "present", "absent", "open"
 
 
+class Request:
+    """An act's, for who wants to do something while it is under way."""
+
+    def __init__(self):
+        self.sent, self.answered = threading.Event(), False
+
+
 class Churn(Worker):
     KEEP = 12  # topics
 
@@ -30,36 +37,40 @@ class Churn(Worker):
             self.one(self.random)
             self.rest(self.pause * 2 * self.random.random())
 
-    def one(self, random, kind=None):
-        """One act, of a kind, at whoever is the controller."""
+    def one(self, random, kind=None, request=None):
+        """One act, of a kind, at whoever is the controller. With a request it is a big one."""
         act = getattr(self, kind) if kind else random.choice(self.KINDS)
         controller = self.view.controller()
         if controller not in self.view.hosts:
             return
         try:
-            if act(random, controller):
+            if request:
+                self.view.when_sent(request.sent.set)
+            if act(random, controller, **{"big": True} if request and kind in ("create", "delete") else {}):
                 self.done[act.__name__] = self.done.get(act.__name__, 0) + 1
+            if request:
+                request.answered = True
         except GONE:
             pass
 
-    def create(self, random, controller):
+    def create(self, random, controller, big=False):
         with self.lock:
-            if len([t for t, s in self.topics.items() if s != ABSENT]) >= self.KEEP:
+            if len([t for t, s in self.topics.items() if s != ABSENT]) >= self.KEEP * (1 + big):
                 return False
             self.number += 1
             name = "x%d" % self.number
             self.topics[name] = OPEN
         a = self.view.call(controller, "CreateTopics", 5, timeout_ms=4000, topics=[
-            {"name": name, "num_partitions": random.randint(1, 6), "replication_factor": min(3, len(self.view.hosts))}])
+            {"name": name, "num_partitions": 24 if big else random.randint(1, 6), "replication_factor": min(3, len(self.view.hosts))}])
         code = a["topics"][0]["error_code"]
         if code == 0:
             self.topics[name] = PRESENT
         return code == 0
 
-    def delete(self, random, controller):
+    def delete(self, random, controller, big=False):
         with self.lock:
             names = [t for t, s in self.topics.items() if s != ABSENT]
-            if len(names) < 3:
+            if len(names) < (1 if big else 3):
                 return False
             name = random.choice(names)
             self.topics[name] = OPEN

@@ -6,6 +6,8 @@ stops it, a network is shared."""
 import threading
 import time
 
+import churn
+
 
 class Faults:
     """spec: {kind: weight}"""
@@ -103,9 +105,9 @@ class Faults:
         number = self.c.view.leader(topic, int(dice.number() * n))
         return next((b for b in self.c.brokers if b.number == number), None) or self.broker(dice)
 
-    def with_node(self, node, act):
-        """The node is this fault's own for as long as act takes. False: another one's."""
-        if not node.busy.acquire(blocking=False):
+    def with_node(self, node, act, patience=0):
+        """The node is this fault's own for as long as act takes. False: another one's, for so many seconds."""
+        if not node.busy.acquire(timeout=patience):
             return False
         try:
             self.c.tell("%s %s" % (act.__name__.strip("_"), node.name))
@@ -160,8 +162,11 @@ class Faults:
             if not node.running:
                 return False
             node.pause()
-            self.hold(dice.span(0.5, 9))  # a session lasts 3 s
+            since, seconds = time.monotonic(), dice.span(0.5, 9)
+            self.hold(seconds)
             node.resume()
+            if time.monotonic() - since > 4:  # a session lasts 3 s
+                self.c.saw("paused beyond the session")
         return self.with_node(node, pause)
 
     def pause(self, dice):
@@ -182,7 +187,7 @@ class Faults:
                 b.wait_started()
             if self.stopping.is_set():
                 return
-            self.with_node(b, restart)
+            self.with_node(b, restart, 30)
 
     def upgrade(self, dice):
         """A roll that raises inter.broker.protocol.version."""
@@ -209,11 +214,10 @@ class Faults:
 
     def _net(self, what, pairs, seconds, **rule):
         self.c.tell("%s %s for %.1f s" % (what, " ".join("%s>%s" % p for p in pairs), seconds))
-        for source, target in pairs:
-            self.c.net.rule(source, target, **rule)
+        made = [self.c.net.rule(source, target, **rule) for source, target in pairs]
         self.hold(seconds)
-        for source, target in pairs:
-            self.c.net.mend(source, target)
+        for m in made:
+            self.c.net.mend(m)
 
     @staticmethod
     def between(one, others):
@@ -329,10 +333,19 @@ class Faults:
     # -- the controller, in the middle of something
 
     def _kill_in(self, dice, kind):
+        """A moment after it was asked for something; it counts as such when it had not finished it by then."""
         controller = self.the_controller(dice)
-        threading.Thread(target=self.c.churn.one, args=(dice.as_random(), kind), daemon=True).start()
-        self.hold(dice.span(0, 0.4))
-        return self._kill(controller, dice)
+        request = churn.Request()
+        threading.Thread(target=self.c.churn.one, args=(dice.as_random(), kind, request), daemon=True).start()
+        if not request.sent.wait(10):
+            return False
+        self.hold(dice.number() ** 2 * 0.1)
+        unfinished = not request.answered or kind == "reassign" and self.c.view.moves()
+        if self._kill(controller, dice) is False:
+            return False
+        if not unfinished:
+            self.count["kill_controller"] = self.count.get("kill_controller", 0) + 1
+            return False
 
     def kill_in_creation(self, dice):
         return self._kill_in(dice, "create")

@@ -4,6 +4,7 @@ against what is there."""
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,12 @@ SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": "2000", "log.segment.bytes": "1000000", **txns.SETTINGS}
 
 
+EFFECTS = {"controllers elected": r"Controller id=\d+\] elected, epoch", "sessions expired": r"session 0x\w+ has expired",
+           "log dirs failed": r"\[log dir\] \S+ goes offline", "logs cut back": r": cut from \d+ to \d+",
+           "coordinators loaded": r"_(?:offsets|state)-\d+: loaded", "transactions timed out": r": its transaction is aborted after",
+           "elections without a leader": r"no replica of partition \S+ can lead it", "moves": r"partition \S+ has moved"}
+
+
 class Life:
     def __init__(self, seed, folder, out, only=None, partitions=6, settings=()):
         self.seed, self.folder, self.out = seed, folder, out
@@ -55,6 +62,7 @@ class Life:
         self.ended = []
         self.ledgers, self.producers, self.readers, self.members, self.seats = [], [], [], [], []
         self.lock = threading.Lock()
+        self.effects = {}
         self.over = threading.Event()
         self.only = only
         os.makedirs(folder)
@@ -73,6 +81,18 @@ class Life:
             self.violations.append(text)
             if len(self.violations) <= 20:
                 self.out("VIOLATION (seed %d, after %.1f s) %s" % (self.seed, time.monotonic() - self.began, text))
+
+    def saw(self, what, n=1):
+        with self.lock:
+            self.effects[what] = self.effects.get(what, 0) + n
+
+    def _read_effects(self):
+        """From what brokers say: a fault that does nothing shows here."""
+        for b in getattr(self, "brokers", []):
+            with open(b.log, errors="replace") as f:
+                text = f.read()
+            for what, pattern in EFFECTS.items():
+                self.saw(what, len(re.findall(pattern, text)))
 
     # -- life
 
@@ -353,6 +373,7 @@ class Life:
         finally:
             for n in getattr(self, "brokers", []) + getattr(self, "servers", []):
                 n.kill()
+            self._read_effects()
             for b in getattr(self, "brokers", []):
                 for d in b.dirs:
                     subprocess.run(["umount", "-l", d])

@@ -46,15 +46,15 @@ def arguments():
 class Total:
     def __init__(self):
         self.faults, self.outages, self.violations, self.lives = {}, [0, 0.0, 0.0], 0, 0
-        self.frames, self.acts, self.group, self.transactions = {}, {}, {}, {}
+        self.frames, self.acts, self.group, self.transactions, self.effects = {}, {}, {}, {}, {}
         self.count = None
 
-    def add(self, life):
+    def add(self, life, frames):
         self.lives += 1
         self.violations += len(life.violations)
-        for mine, its in ((self.faults, life.faults.count), (self.frames, life.net.stats()),
+        for mine, its in ((self.faults, life.faults.count), (self.frames, frames),
                           (self.acts, life.churn.done), (self.group, life.group.totals()),
-                          (self.transactions, life.transaction_totals())):
+                          (self.transactions, life.transaction_totals()), (self.effects, life.effects)):
             for k, n in its.items():
                 mine[k] = mine.get(k, 0) + n
         n, seconds, longest = life.outages()
@@ -67,10 +67,10 @@ class Total:
     def line(self, seed, seconds):
         c = self.count
         listed = lambda d: ", ".join("%s %d" % x for x in sorted(d.items()))  # noqa: E731
-        return ("chaos: %.1f minutes, %d clusters, seed %d; faults %d (%s); frames %s; administration: %s; acknowledged "
+        return ("chaos: %.1f minutes, %d clusters, seed %d; faults %d (%s); seen: %s; frames %s; administration: %s; acknowledged "
                 "%d, lost %d, duplicated %d, reordered %d, vanished %d; group: %s; %s; unavailable: %d outages over 1 s, %.0f "
                 "partition-seconds, longest %.1f s; violations %d"
-                % (seconds / 60, self.lives, seed, sum(self.faults.values()), listed(self.faults), listed(self.frames),
+                % (seconds / 60, self.lives, seed, sum(self.faults.values()), listed(self.faults), listed(self.effects), listed(self.frames),
                    listed(self.acts), c.acknowledged, c.lost, c.duplicated, c.reordered, c.vanished, listed(self.group), self.transaction_line(),
                    self.outages[0], self.outages[1], self.outages[2], self.violations))
 
@@ -103,9 +103,10 @@ def live(args, seed, seconds, folder, total):
         import traceback
         traceback.print_exc()
     finally:
-        if hasattr(life, "faults"):
-            total.add(life)
+        frames = life.net.stats() if hasattr(life, "net") else {}
         life.close()
+        if hasattr(life, "faults"):
+            total.add(life, frames)
     print("seed %d: %.0f s, %d acknowledged, %d faults, %d violations"
           % (seed, time.monotonic() - began, life.count.acknowledged, sum(life.faults.count.values())
              if hasattr(life, "faults") else 0, len(life.violations)), flush=True)

@@ -72,7 +72,7 @@ class Network:
         self.names = list(names)
         self.number = {name: i + 1 for i, name in enumerate(self.names)}
         self.lock = threading.Lock()
-        self.rules = {}
+        self.rules = {}   # (source, target) -> the rules that hold there, the newest last: it is the switch's
         for name in self.names:
             ip("netns", "add", name)
         self.switch = subprocess.Popen([harness.program("tests/chaos_switch"), str(seed)] + self.names,
@@ -90,7 +90,7 @@ class Network:
 
     def close(self):
         self.switch.kill()
-        self.switch.wait()
+        self.switch.communicate()
         for name in self.names:
             ip("netns", "del", name)
 
@@ -112,27 +112,32 @@ class Network:
     # -- faults
 
     def rule(self, source, target, delay_ms=0, jitter_ms=0, loss=0.0, duplicate=0.0, reorder=0.0):
-        """What happens to frames from source to target from now on; shares are 0 to 1, loss 1 is a cut."""
-        self._send(source, target, (delay_ms * 1000, jitter_ms * 1000, loss * 1e6, duplicate * 1e6, reorder * 1e6))
+        """What happens to frames from source to target until mend() is given what this returns; shares are 0 to 1, loss 1
+        is a cut. A newer rule of the pair hides it meanwhile."""
+        rule = [int(x) for x in (delay_ms * 1000, jitter_ms * 1000, loss * 1e6, duplicate * 1e6, reorder * 1e6)]
+        with self.lock:
+            self.rules.setdefault((source, target), []).append(rule)
+            self._obey(source, target)
+        return source, target, rule
 
-    def cut(self, source, target):
-        self.rule(source, target, loss=1.0)
-
-    def mend(self, source, target):
-        self.rule(source, target)
+    def mend(self, made):
+        source, target, rule = made
+        with self.lock:
+            held = self.rules[source, target]
+            held[:] = [r for r in held if r is not rule]
+            self._obey(source, target)
 
     def clear(self):
         with self.lock:
-            bad = [pair for pair, rule in self.rules.items() if any(rule)]
-        for source, target in bad:
-            self.mend(source, target)
+            for pair, held in self.rules.items():
+                if held:
+                    held.clear()
+                    self._obey(*pair)
 
-    def _send(self, source, target, rule):
-        rule = tuple(int(x) for x in rule)
-        with self.lock:
-            self.rules[source, target] = rule
-            self.switch.stdin.write("%d %d %d %d %d %d %d\n" % ((self.number[source], self.number[target]) + rule))
-            self.switch.stdin.flush()
+    def _obey(self, source, target):
+        rule = (self.rules[source, target] or [[0] * 5])[-1]
+        self.switch.stdin.write("%d %d %d %d %d %d %d\n" % (self.number[source], self.number[target], *rule))
+        self.switch.stdin.flush()
 
     def stats(self):
         """{what happened to frames: how often}"""

@@ -23,6 +23,10 @@ class View:
             pool[number] = kwire.Conn(KAFKA_PORT, host=self.hosts[number], timeout=self.timeout)
         return pool[number]
 
+    def when_sent(self, act):
+        """This thread's next call does that between request and answer."""
+        self.local.when_sent = act
+
     def drop(self, number):
         conn = self.local.__dict__.setdefault("pool", {}).pop(number, None)
         if conn:
@@ -31,7 +35,10 @@ class View:
     def call(self, number, api, version, **values):
         """The answer; on any failure the connection is dropped first."""
         try:
-            return self.conn(number).call(api, version, **values)
+            conn = self.conn(number)
+            sent = conn.send(api, version, **values)
+            self.local.__dict__.pop("when_sent", lambda: None)()
+            return conn.receive(api, version, sent)
         except GONE:
             self.drop(number)
             raise
@@ -80,6 +87,14 @@ class View:
                 return z.json("/controller")["brokerid"] if z.stat("/controller") else None
         except (OSError, zookeeper.ZkError):
             return None
+
+    def moves(self):
+        """Are partitions being moved? By ZooKeeper."""
+        try:
+            with self.zookeeper() as z:
+                return any(z.json("/brokers/topics/" + t).get("adding_replicas") for t in z.children("/brokers/topics"))
+        except (OSError, zookeeper.ZkError):
+            return False
 
     def state(self, topic, index):
         """The partition's, by ZooKeeper, or None."""
