@@ -235,7 +235,9 @@ class TwoBrokers(unittest.TestCase):
     def test_one_life(self):
         with zookeeper.ZooKeeper(tick_ms=250) as zk:
             settings = dict(WITH_TOKENS, **{"delegation.token.expiry.check.interval.ms": "500"})
-            one, two = zk.broker(1, settings), zk.broker(2, settings)
+            one = zk.broker(1, dict(settings, **{"delegation.token.master.key": "the new name wins"}))
+            old_name = {"delegation.token.master.key": settings.pop("delegation.token.secret.key")}
+            two = zk.broker(2, dict(settings, **old_name))
             with login(one, "alice") as k, login(two, "alice") as other, zk.client() as z:
                 t = create(k, renewers=[("User", "bob")])
                 until("the other one knows", lambda: works(two, t))
