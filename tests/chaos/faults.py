@@ -227,7 +227,10 @@ class Faults:
         return [n.name for n in nodes]
 
     def cut(self, dice):
+        """Two nodes, one of them a broker."""
         a, b = dice.sample(self.names(self.c.brokers), 2)
+        if dice.number() < 0.3:
+            b = dice.choice(self.names(self.c.servers) + ["client"])
         self._net("cut", [(a, b), (b, a)], dice.span(1, 10), loss=1.0)
 
     def cut_one_way(self, dice):

@@ -132,6 +132,67 @@ class DocsTest(harness.BrokerTest):
                     self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), "%s: %s" % (page, link))
 
 
+class Guarantees(unittest.TestCase):
+    """docs/guarantees.md: each promise names settings and what shows it, and that is there."""
+    TESTS = os.path.join(harness.ROOT, "tests")
+
+    def rows(self):
+        with open(os.path.join(harness.ROOT, "docs", "guarantees.md")) as f:
+            for line in f:
+                cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
+                if line.startswith("| ") and cells[0] not in ("promise", "---"):
+                    yield cells
+
+    def text(self, *paths):
+        out = ""
+        for path in paths:
+            found = glob.glob(os.path.join(self.TESTS, path))
+            self.assertTrue(found, "%s is not there" % path)
+            for name in found:
+                with open(name) as f:
+                    out += f.read()
+        return out
+
+    def defined(self, name, text):
+        return re.search(r"(def|class|static void) %s\b" % re.escape(name), text)
+
+    def path(self, name):
+        """Below tests/."""
+        if "/" in name:
+            return name
+        return next((d + name for d in ("integration/", "chaos/", "mixed/")
+                     if os.path.exists(os.path.join(self.TESTS, d + name))), name)
+
+    def shown(self, proof):
+        """One of a cell's proofs. Names in brackets behind "chaos", "mixed", "sim" are of there, others of the file before."""
+        kind, names = proof.split(" ")[0], re.findall(r"`([^`]+)`", proof)
+        if kind == "sim":
+            invariants = re.findall(r"\b[GLMT]\d+\b", proof)
+            for i in invariants:
+                self.assertIn('"%s: ' % i, self.text("sim/*.c"), proof)
+            return
+        files = [n for n in names if n.endswith((".py", ".c"))]
+        if kind in ("chaos", "mixed"):
+            text = self.text(kind + "/*.py")
+        else:
+            text = self.text(*[self.path(f) for f in files])
+            self.assertTrue(len(names) > len(files) or "(" in proof, "%s: which one?" % proof)
+        for name in names:
+            if name in files:
+                self.text(self.path(name))
+            else:
+                self.assertTrue(self.defined(name, text), "%s: there is no %s" % (proof, name))
+
+    def test_each_names_what_shows_it(self):
+        rows = list(self.rows())
+        self.assertGreater(len(rows), 25)
+        for cells in rows:
+            self.assertEqual(len(cells), 3, cells)
+            self.assertTrue(cells[1], cells)
+            for proof in cells[2].split("; "):
+                self.shown(proof)
+
+
 if __name__ == "__main__":
     if "--update" in sys.argv:
         sys.argv.remove("--update")
