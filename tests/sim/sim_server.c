@@ -446,17 +446,6 @@ int conn_set_principal(struct conn *c, struct str name)
     return 0;
 }
 
-enum conn_login conn_login(const struct conn *c)
-{
-    (void)c;
-    return CONN_NOBODY;
-}
-
-void conn_set_by_token(struct conn *c, bool by_token)
-{
-    (void)c, (void)by_token;
-}
-
 /* ---- the server's life ---- */
 
 struct net_limits net_limits_default(void)
