@@ -76,7 +76,8 @@ static void settle(struct flow *f)
 }
 
 static const flow_step bounced_steps[] = {settle, NULL};
-const struct event_kind event_bounced = {"Bounced", bounced_steps, true, false};
+const struct event_kind event_bounced = {"Bounced", bounced_steps, true, false,
+                                         CONTROLLER_BROKER_CHANGE};
 
 void bounced_look(struct controller *c, int32_t broker, int64_t broker_epoch)
 {

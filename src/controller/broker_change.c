@@ -374,7 +374,8 @@ static void look_at_waiting(struct flow *f)
 static const flow_step change_steps[] = {list_brokers,    read_brokers, compare,       drop_gone,
                                          start_new,       fail_bounced, start_bounced, fail_gone,
                                          look_at_waiting, NULL};
-const struct event_kind event_broker_change = {"BrokerChange", change_steps, true, true};
+const struct event_kind event_broker_change = {"BrokerChange", change_steps, true, true,
+                                               CONTROLLER_BROKER_CHANGE};
 
 /* Event: the data of a broker's node. job.broker */
 
@@ -418,5 +419,5 @@ static void take_over(struct flow *f)
 }
 
 static const flow_step modified_steps[] = {read_one, take_over, NULL};
-const struct event_kind event_broker_modified = {"BrokerModifications", modified_steps, true,
-                                                 false};
+const struct event_kind event_broker_modified = {"BrokerModifications", modified_steps, true, false,
+                                                 CONTROLLER_BROKER_CHANGE};

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+struct histogram;
+
 /* status 0 and the decoded response, or -errno and NULL; on the controller's executor. */
 typedef void (*channel_cb)(void *arg, int status, const void *response);
 
@@ -19,6 +21,9 @@ struct broker_channel {
     /* Ends the channel: no send afterwards. Each cb still comes, at once from inside or later on
      * the executor (what was not sent: -ECANCELED); the channel frees itself after the last. */
     void (*close)(struct broker_channel *c);
+    /* How many requests have no answer yet, and how long (us) those that were sent had waited
+     * before: borrowed, NULL where they do not wait to be sent. NULL: it does not know. */
+    int (*waiting)(struct broker_channel *c, const struct histogram **waited_us);
 };
 
 #endif

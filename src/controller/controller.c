@@ -158,6 +158,7 @@ static void event_over(struct flow *f)
     const struct event_kind *kind = j->kind;
     int error = f->error;
     c->current = NULL;
+    count_over(j);
     job_free(j);
     batch_clear(c);
     if (!c->stopping) {
@@ -180,6 +181,7 @@ static void begin_next(struct controller *c)
         }
         if (logline_enabled(LOGLINE_DEBUG))
             say_debug(c->component, "event %s", j->kind->name);
+        count_begun(j);
         c->current = j;
         c->refs++;
         flow_start(&j->flow, c->o.store, c->o.ex, j->kind->steps, event_over);
@@ -206,6 +208,7 @@ struct job *controller_event(struct controller *c, const struct event_kind *kind
     }
     j->c = c;
     j->kind = kind;
+    j->since_ns = clock_mono_ns(c->o.ex->clock);
     arena_init(&j->inputs, 0);
     list_push_back(&c->queue, &j->link);
     begin_next(c); /* which only posts: the caller may still fill in the inputs */

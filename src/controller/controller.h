@@ -7,6 +7,7 @@
 #define CONTROLLER_CONTROLLER_H
 
 #include "controller/broker_channel.h"
+#include "controller/controller_counts.h"
 #include "metadata/metadata_cache.h"
 #include "metadata/registration.h"
 #include "metadata/store.h"
@@ -73,6 +74,11 @@ void controller_call(struct controller *c, struct controller_call *call);
 /* Unclean elections may have become allowed for the topic (null: for all). @thread any; before
  * controller_stop */
 void controller_unclean_allowed(struct controller *c, struct str topic);
+
+/* Until stop, like the next. @thread any */
+const struct controller_counts *controller_counts(const struct controller *c);
+/* Fills the look in and calls its done. @thread any but the controller's, which calls done */
+void controller_look(struct controller *c, struct controller_look *l);
 
 bool controller_is_active(const struct controller *c); /* @thread any, until stop */
 

@@ -60,6 +60,8 @@ struct controller {
     bool ready_told;
     uint64_t own_sent, own_answered; /* requests to this broker */
     uint64_t ready_at;               /* own_answered that ends the first round; 0 = not known yet */
+
+    struct controller_counts counts;
 };
 
 /* Lists that steps build, in a job's arena. */
@@ -85,6 +87,7 @@ struct event_kind {
     const flow_step *steps;
     bool when_active; /* nothing to do for a broker that is not the controller */
     bool once;        /* one in the queue is enough */
+    enum controller_work work;
 };
 
 /* What a broker answered to deletions. */
@@ -103,6 +106,7 @@ struct job {
     struct list link;              /* in the queue */
     const struct event_kind *kind; /* events */
     struct arena inputs;           /* events: what was known when it was queued */
+    int64_t since_ns;              /* events: queued, then begun; monotonic */
 
     struct controller_call *call; /* whom this event answers; NULL once that is done */
 
@@ -153,6 +157,10 @@ const struct store_op *job_op(const struct store_request *r);
 /* Looks over the answers: false when the fence is broken or the store does not answer any more; the
  * flow has failed then. */
 bool job_answered(struct flow *f);
+
+/* controller_counts.c */
+void count_begun(struct job *j);
+void count_over(const struct job *j);
 
 /* controller.c */
 void controller_unref(struct controller *c);

@@ -164,9 +164,9 @@ static const flow_step register_steps[] = {
     register_broker, ask_controller, see_controller, ask_epoch,   see_epoch,
     see_epoch_made,  stand,          see_result,     look_closer, NULL};
 
-const struct event_kind event_elect = {"Elect", elect_steps, false, true};
+const struct event_kind event_elect = {"Elect", elect_steps, false, true, CONTROLLER_CHANGE};
 const struct event_kind event_register_and_elect = {"RegisterBrokerAndElect", register_steps, false,
-                                                    true};
+                                                    true, CONTROLLER_CHANGE};
 
 /* A controller that cannot do its work makes room for another. */
 static void give_up_node(struct flow *f)
@@ -175,7 +175,8 @@ static void give_up_node(struct flow *f)
 }
 
 static const flow_step step_down_steps[] = {give_up_node, NULL};
-const struct event_kind event_step_down = {"StepDown", step_down_steps, false, true};
+const struct event_kind event_step_down = {"StepDown", step_down_steps, false, true,
+                                           CONTROLLER_CHANGE};
 
 static void controller_changed(struct store_watch *w)
 {

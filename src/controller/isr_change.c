@@ -268,4 +268,5 @@ static void take_conflicts(struct flow *f)
 }
 
 static const flow_step alter_steps[] = {take_request, take_results, take_conflicts, NULL};
-const struct event_kind event_alter_partition = {"AlterPartition", alter_steps, true, false};
+const struct event_kind event_alter_partition = {"AlterPartition", alter_steps, true, false,
+                                                 CONTROLLER_ISR_CHANGE};

@@ -125,7 +125,8 @@ static void answer(struct flow *f)
 }
 
 static const flow_step elect_steps[] = {consider_request, answer, NULL};
-const struct event_kind event_elect_leaders = {"ReplicaLeaderElection", elect_steps, true, false};
+const struct event_kind event_elect_leaders = {"ReplicaLeaderElection", elect_steps, true, false,
+                                               CONTROLLER_MANUAL_BALANCE};
 
 /* ---- the node: /admin/preferred_replica_election ---- */
 
@@ -169,7 +170,8 @@ static void removed(struct flow *f)
 }
 
 static const flow_step node_steps[] = {read_node, elect_named, remove_node, removed, NULL};
-const struct event_kind event_preferred_node = {"PreferredReplicaElection", node_steps, true, true};
+const struct event_kind event_preferred_node = {"PreferredReplicaElection", node_steps, true, true,
+                                                CONTROLLER_MANUAL_BALANCE};
 
 /* ---- balancing ---- */
 
@@ -247,7 +249,7 @@ static void again_later(struct flow *f)
 
 static const flow_step balance_steps[] = {look_at_balance, again_later, NULL};
 static const struct event_kind event_balance = {"AutoPreferredReplicaLeaderElection", balance_steps,
-                                                true, true};
+                                                true, true, CONTROLLER_AUTO_BALANCE};
 
 void rebalance_due(struct timer *t)
 {
@@ -273,4 +275,5 @@ static void elect_unclean(struct flow *f)
 }
 
 static const flow_step unclean_steps[] = {elect_unclean, NULL};
-const struct event_kind event_unclean = {"UncleanLeaderElectionEnable", unclean_steps, true, false};
+const struct event_kind event_unclean = {"UncleanLeaderElectionEnable", unclean_steps, true, false,
+                                         CONTROLLER_UNCLEAN_ENABLE};

@@ -107,7 +107,8 @@ static void ask_brokers(struct flow *f)
 }
 
 static const flow_step dir_steps[] = {list_dir_events, read_notices, ask_brokers, end, NULL};
-const struct event_kind event_log_dirs = {"LogDirEventNotification", dir_steps, true, true};
+const struct event_kind event_log_dirs = {"LogDirEventNotification", dir_steps, true, true,
+                                          CONTROLLER_LOG_DIR_CHANGE};
 
 /* ---- answers to LeaderAndIsr ---- */
 
@@ -137,7 +138,8 @@ static void note_dead_dirs(struct flow *f)
 }
 
 static const flow_step answer_steps[] = {note_dead_dirs, NULL};
-const struct event_kind event_dirs_answered = {"LeaderAndIsrResponse", answer_steps, true, false};
+const struct event_kind event_dirs_answered = {"LeaderAndIsrResponse", answer_steps, true, false,
+                                               CONTROLLER_LEADER_AND_ISR_ANSWER};
 
 /* ---- ISRs that leaders wrote ---- */
 
@@ -201,4 +203,5 @@ static void complete_moves(struct flow *f)
 
 static const flow_step isr_steps[] = {list_isr_changes, read_notices,   read_states,
                                       tell_states,      complete_moves, NULL};
-const struct event_kind event_isr_changes = {"IsrChangeNotification", isr_steps, true, true};
+const struct event_kind event_isr_changes = {"IsrChangeNotification", isr_steps, true, true,
+                                             CONTROLLER_ISR_CHANGE};

@@ -149,6 +149,7 @@ static void take_over(struct flow *f, struct state_item *it, int32_t epoch)
     }
     if (how != ELECT_KEEP)
         set_state(c, p, PARTITION_ONLINE);
+    metric_add(&c->counts.unclean, it->unclean);
     p->elected = true;
     bounced_forget(p);
     for (int i = 0; i < p->replicas_n; i++)
@@ -205,6 +206,7 @@ static void elect(struct flow *f, struct state_item *it, const struct partition_
                                   .isr = {who.isr, who.isr_n},
                                   .recovering = now->recovering ||
                                                 (who.unclean && ibp_has_recovery_state(c->o.ibp))};
+    it->unclean = who.unclean;
     state_write(it, node, epoch);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "base/metrics.h"
 
 enum { RETRY_PAUSE_MS = 100 };
 
@@ -17,6 +18,7 @@ struct call {
     const void *request;
     channel_cb cb;
     void *arg;
+    int64_t since_ns; /* queued; -1: has been sent */
 };
 
 struct peer_channel {
@@ -29,6 +31,7 @@ struct peer_channel {
     bool troubled; /* the last attempt failed: that has been logged */
     int64_t timeout_ms;
     int32_t own_id;
+    struct histogram waited_us; /* requests, before they were sent */
 };
 
 static void send_first(struct peer_channel *c);
@@ -76,12 +79,21 @@ static void answered(void *arg, int status, int version, const void *response)
     send_first(c);
 }
 
+static void note_wait(struct peer_channel *c, struct call *call)
+{
+    if (call->since_ns < 0) /* it is sent again */
+        return;
+    histogram_add(&c->waited_us, (uint64_t)(clock_mono_ns(c->ex->clock) - call->since_ns) / 1000);
+    call->since_ns = -1;
+}
+
 static void send_first(struct peer_channel *c)
 {
     if (c->sending || c->closed || timer_armed(&c->retry) || list_empty(&c->calls))
         return;
     struct call *call = first_call(c);
     c->sending = true;
+    note_wait(c, call);
     if (remote_send(c->remote, call->api_key, call->version, call->version, call->request,
                     c->timeout_ms, answered, c)) {
         c->sending = false;
@@ -103,8 +115,12 @@ static void channel_send(struct broker_channel *base, int16_t api_key, int versi
         cb(arg, -ENOMEM, NULL);
         return;
     }
-    *call = (struct call){
-        .api_key = api_key, .version = version, .request = request, .cb = cb, .arg = arg};
+    *call = (struct call){.api_key = api_key,
+                          .version = version,
+                          .request = request,
+                          .cb = cb,
+                          .arg = arg,
+                          .since_ns = clock_mono_ns(c->ex->clock)};
     list_push_back(&c->calls, &call->link);
     send_first(c);
 }
@@ -120,13 +136,23 @@ static void channel_close(struct broker_channel *base)
     free(c);
 }
 
+static int channel_waiting(struct broker_channel *base, const struct histogram **waited_us)
+{
+    struct peer_channel *c = container_of(base, struct peer_channel, base);
+    int n = 0;
+    list_each (at, &c->calls)
+        n++;
+    *waited_us = &c->waited_us;
+    return n;
+}
+
 struct broker_channel *peer_channel_new(const struct peer_channel_options *o,
                                         const struct remote_opener *opener, struct executor *ex)
 {
     struct peer_channel *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    c->base = (struct broker_channel){o->broker_id, channel_send, channel_close};
+    c->base = (struct broker_channel){o->broker_id, channel_send, channel_close, channel_waiting};
     c->ex = ex;
     c->timeout_ms = o->timeout_ms;
     c->own_id = o->own_id;

@@ -76,4 +76,4 @@ static void answer(struct flow *f)
 
 static const flow_step allocate_steps[] = {read_block, write_block, answer, NULL};
 const struct event_kind event_allocate_producer_ids = {"AllocateProducerIds", allocate_steps, true,
-                                                       false};
+                                                       false, CONTROLLER_IDLE};

@@ -78,7 +78,8 @@ static void take_request(struct flow *f)
 }
 
 static const flow_step reassign_steps[] = {take_request, call_answer, NULL};
-const struct event_kind event_reassign = {"ApiPartitionReassignment", reassign_steps, true, false};
+const struct event_kind event_reassign = {"ApiPartitionReassignment", reassign_steps, true, false,
+                                          CONTROLLER_REASSIGNMENT};
 
 /* ---- ListPartitionReassignments ---- */
 
@@ -155,7 +156,8 @@ static void list_moves(struct flow *f)
 }
 
 static const flow_step list_steps[] = {list_moves, NULL};
-const struct event_kind event_list_moves = {"ListPartitionReassignments", list_steps, true, false};
+const struct event_kind event_list_moves = {"ListPartitionReassignments", list_steps, true, false,
+                                            CONTROLLER_LIST_REASSIGNMENTS};
 
 /* ---- the node of tools: /admin/reassign_partitions ---- */
 
@@ -236,9 +238,11 @@ static void take_node(struct flow *f)
 
 static const flow_step node_steps[] = {read_node,          take_node,           moves_read_asked,
                                        moves_shrink_asked, moves_asked_written, NULL};
-const struct event_kind event_reassign_node = {"ZkPartitionReassignment", node_steps, true, true};
+const struct event_kind event_reassign_node = {"ZkPartitionReassignment", node_steps, true, true,
+                                               CONTROLLER_REASSIGNMENT};
 
 /* Moves went with their topics. */
 static const flow_step given_up_steps[] = {moves_read_asked, moves_shrink_asked,
                                            moves_asked_written, NULL};
-const struct event_kind event_moves_given_up = {"MovesGivenUp", given_up_steps, true, true};
+const struct event_kind event_moves_given_up = {"MovesGivenUp", given_up_steps, true, true,
+                                                CONTROLLER_REASSIGNMENT};

@@ -81,4 +81,4 @@ static void answer(struct flow *f)
 
 static const flow_step shutdown_steps[] = {relieve, stop_following, answer, NULL};
 const struct event_kind event_controlled_shutdown = {"ControlledShutdown", shutdown_steps, true,
-                                                     false};
+                                                     false, CONTROLLER_CONTROLLED_SHUTDOWN};

@@ -23,7 +23,8 @@ struct state_item {
     struct ctl_partition *partition;
     struct ctl_replica *replica; /* the machine's own; NULL when it is about the partition */
     enum state_phase phase;
-    bool alone; /* a multi with it failed */
+    bool alone;   /* a multi with it failed */
+    bool unclean; /* partitions: the leader in `node` was not in sync */
     int32_t epoch;
     struct partition_node node;
 };

@@ -243,7 +243,8 @@ static void create_new(struct flow *f)
 }
 
 static const flow_step change_steps[] = {list_topics, read_new, learn_new, create_new, NULL};
-const struct event_kind event_topic_change = {"TopicChange", change_steps, true, true};
+const struct event_kind event_topic_change = {"TopicChange", change_steps, true, true,
+                                              CONTROLLER_TOPIC_CHANGE};
 
 /* Event: the data of a topic's node. job.topic */
 
@@ -315,4 +316,4 @@ static void see_restored(struct flow *f)
 
 static const flow_step modified_steps[] = {read_node, take_node, see_restored, NULL};
 const struct event_kind event_topic_modified = {"PartitionModifications", modified_steps, true,
-                                                false};
+                                                false, CONTROLLER_TOPIC_CHANGE};

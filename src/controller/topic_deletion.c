@@ -265,7 +265,8 @@ static void resume_queued(struct flow *f)
 
 static const flow_step marked_steps[] = {list_marks, queue_marked, marks_removed, resume_queued,
                                          NULL};
-const struct event_kind event_topic_deletion = {"TopicDeletion", marked_steps, true, true};
+const struct event_kind event_topic_deletion = {"TopicDeletion", marked_steps, true, true,
+                                                CONTROLLER_TOPIC_DELETION};
 
 static void hold_up(struct flow *f)
 {
@@ -304,4 +305,4 @@ static void sort_answer(struct flow *f)
 
 static const flow_step answer_steps[] = {sort_answer, NULL};
 const struct event_kind event_replica_deleted = {"TopicDeletionStopReplicaResponse", answer_steps,
-                                                 true, false};
+                                                 true, false, CONTROLLER_TOPIC_DELETION};

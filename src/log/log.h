@@ -189,6 +189,12 @@ enum kerr log_truncate_fully(struct log *log, int64_t offset);
 enum kerr log_flush(struct log *log);
 /* Retention by start offset, size and time. Number of segments deleted. */
 int log_retention(struct log *log, int64_t now_ms);
+/* For metrics: how many producers it knows, and when the one whose open transaction began first
+ * last wrote; -1: none is open. */
+struct log_producer_counts {
+    int64_t producers, oldest_txn_ms;
+};
+void log_count_producers(struct log *log, struct log_producer_counts *out);
 /* Forget producers without a record for producer.id.expiration.ms. */
 void log_expire_producers(struct log *log, int64_t now_ms);
 int64_t log_size(const struct log *log); /* bytes of all segments */

@@ -69,6 +69,11 @@ const char *log_dir_path(const struct log_dir *d)
     return d->path;
 }
 
+const struct histogram *log_dir_flushes(const struct log_dir *d)
+{
+    return &d->flushes_us;
+}
+
 bool log_dir_offline(const struct log_dir *d)
 {
     return atomic_load_explicit(&d->offline, memory_order_acquire);

@@ -10,11 +10,14 @@
 #include <stdbool.h>
 
 #include "base/file.h"
+#include "base/metrics.h"
 
 struct log_dir;
 
 const char *log_dir_path(const struct log_dir *d);
 bool log_dir_offline(const struct log_dir *d); /* @thread any */
+/* How long flushes of its logs took, in us. @thread any */
+const struct histogram *log_dir_flushes(const struct log_dir *d);
 /* `doing` names the call and file: "append to /d/t-0/000.log". error is positive or negative errno.
  */
 void log_dir_fail(struct log_dir *d, int error, const char *fmt, ...)

@@ -34,6 +34,7 @@ struct log_dir {
     atomic_bool offline;
     atomic_int logs;               /* for choosing the emptiest */
     struct open_files *open_files; /* of all dirs; NULL: no limit */
+    struct histogram flushes_us;
 
     pthread_mutex_t lock;
     struct list doomed;              /* in order of arrival; lock */

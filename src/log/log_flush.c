@@ -43,7 +43,7 @@ int log_sync_folder(struct log *log)
     return err;
 }
 
-int log_sync_to(struct log *log, int64_t target)
+static int sync_to(struct log *log, int64_t target)
 {
     int64_t from = log_recovery_point(log);
     struct segment_list *l = log_pin(log); /* after `target` was read: it holds all below */
@@ -85,6 +85,15 @@ int log_sync_to(struct log *log, int64_t target)
     atomic_store_explicit(&log->last_flush_ms, clock_wall_ms(log->folder.dir->clock),
                           memory_order_relaxed);
     return 0;
+}
+
+int log_sync_to(struct log *log, int64_t target)
+{
+    struct log_dir *d = log->folder.dir;
+    int64_t began = clock_mono_ns(d->clock);
+    int err = sync_to(log, target);
+    histogram_add(&d->flushes_us, (uint64_t)(clock_mono_ns(d->clock) - began) / 1000);
+    return err;
 }
 
 int64_t log_flush_bound(struct log *log)

@@ -25,6 +25,16 @@ int log_active_producers(struct log *log, struct arena *a, struct active_produce
     return *out ? n : -ENOMEM;
 }
 
+void log_count_producers(struct log *log, struct log_producer_counts *out)
+{
+    pthread_mutex_lock(&log->lock);
+    const struct list *open = &log->producers.open;
+    *out = (struct log_producer_counts){(int64_t)log->producers.by_id.n, -1};
+    if (open->next && !list_empty(open)) /* without producers it is not made */
+        out->oldest_txn_ms = list_entry(open->next, struct producer, open)->last_timestamp;
+    pthread_mutex_unlock(&log->lock);
+}
+
 bool log_begin_txn(struct log *log, int64_t producer_id, int16_t epoch, int32_t sequence,
                    int64_t now_ms, uint64_t *guard)
 {

@@ -109,12 +109,15 @@ static bool timestamp_bad(struct record_check *c, int32_t index, int64_t timesta
 static void note_if_bad(struct record_check *c, int32_t index, int64_t timestamp, bool has_key,
                         int32_t offset_delta)
 {
-    if (c->dense_required && offset_delta != index)
+    if (c->dense_required && offset_delta != index) {
+        c->out->fault = FAULT_OFFSET;
         note(c, index, "The record's offset delta is not its position in the batch");
-    else if (c->policy->keys_required && !has_key)
+    } else if (c->policy->keys_required && !has_key) {
+        c->out->fault = FAULT_NO_KEY;
         note(c, index, "Compacted topic cannot accept message without key");
-    else
+    } else {
         timestamp_bad(c, index, timestamp);
+    }
 }
 
 void record_check_one(struct record_check *c, int32_t index, int64_t timestamp, bool has_key)

@@ -64,11 +64,13 @@ static enum kerr check_request(int version, struct arena *a, struct prepared *ou
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Produce requests with version %d must have at least one record batch",
                             version);
-    if (out->batches[0].head.magic != 2)
+    if (out->batches[0].head.magic != 2) {
+        out->fault = FAULT_MAGIC;
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Produce requests with version %d are only allowed to contain record "
                             "batches with magic version 2",
                             version);
+    }
     if (version < PRODUCE_ZSTD && out->batches[0].head.codec == CODEC_ZSTD)
         return prepare_fail(a, out, KERR_UNSUPPORTED_COMPRESSION_TYPE,
                             "Produce requests with version %d are not allowed to use zstd",
@@ -84,18 +86,22 @@ static enum kerr check_request(int version, struct arena *a, struct prepared *ou
 static enum kerr check_entry(const struct append_policy *policy, const struct batch *b,
                              struct arena *a, struct prepared *out)
 {
-    if (policy->origin == APPEND_CLIENT && b->magic == 2 && b->base_offset != 0)
+    if (policy->origin == APPEND_CLIENT && b->magic == 2 && b->base_offset != 0) {
+        out->fault = FAULT_OFFSET;
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "The base offset of the record batch should be 0, but it is %" PRId64,
                             b->base_offset);
+    }
     if (policy->origin != APPEND_REPLICATION && b->size > (uint32_t)policy->max_message_bytes)
         return prepare_fail(a, out, KERR_MESSAGE_TOO_LARGE,
                             "The record batch has %" PRIu32
                             " bytes, more than the maximum of %" PRId32,
                             b->size, policy->max_message_bytes);
-    if (!batch_crc_ok(b))
+    if (!batch_crc_ok(b)) {
+        out->fault = FAULT_CRC;
         return prepare_fail(a, out, KERR_CORRUPT_MESSAGE,
                             "Record is corrupt: the checksum is not the stored %08" PRIx32, b->crc);
+    }
     if (b->codec >= CODECS || (b->magic < 2 && b->codec >= CODEC_ZSTD))
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Compression codec %d does not exist in format %d", b->codec, b->magic);
@@ -148,27 +154,33 @@ static enum kerr check_set(struct arena *a, struct prepared *out)
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Compressed data, or a record batch, must come alone");
     for (int i = 1; i < out->batches_n; i++)
-        if (out->batches[i].head.magic != first->magic)
+        if (out->batches[i].head.magic != first->magic) {
+            out->fault = FAULT_MAGIC;
             return prepare_fail(a, out, KERR_INVALID_RECORD,
                                 "Batch magic %d is not the same as the first batch's magic %d",
                                 out->batches[i].head.magic, first->magic);
+        }
     return KERR_NONE;
 }
 
 static enum kerr check_counts(const struct batch *b, struct arena *a, struct prepared *out)
 {
-    if (b->base_offset < 0 || b->last_offset < b->base_offset)
+    if (b->base_offset < 0 || b->last_offset < b->base_offset) {
+        out->fault = FAULT_OFFSET;
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Batch has an invalid offset range: [%" PRId64 ", %" PRId64 "]",
                             b->base_offset, b->last_offset);
+    }
     if (b->record_count <= 0)
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Invalid reported count for record batch: %" PRId32, b->record_count);
-    if (b->last_offset - b->base_offset != b->record_count - 1)
+    if (b->last_offset - b->base_offset != b->record_count - 1) {
+        out->fault = FAULT_OFFSET;
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Inconsistent batch offset range [%" PRId64 ", %" PRId64
                             "] and count of records %" PRId32,
                             b->base_offset, b->last_offset, b->record_count);
+    }
     size_t body = b->size - BATCH_HEAD;
     size_t most = b->codec == CODEC_NONE ? body : codec_cap(body);
     if ((size_t)b->record_count > most / 7) /* the smallest record */
@@ -186,11 +198,13 @@ static enum kerr check_producer(const struct append_policy *policy, const struct
     if (batch_is_control(b))
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Clients are not allowed to write control records");
-    if (b->producer_id != NO_PRODUCER_ID && b->base_sequence < 0)
+    if (b->producer_id != NO_PRODUCER_ID && b->base_sequence < 0) {
+        out->fault = FAULT_OFFSET;
         return prepare_fail(a, out, KERR_INVALID_RECORD,
                             "Invalid sequence number %" PRId32
                             " in record batch with producer id %" PRId64,
                             b->base_sequence, b->producer_id);
+    }
     return KERR_NONE;
 }
 

@@ -36,6 +36,9 @@ struct record_error {
     const char *message; /* static, or in the arena */
 };
 
+/* Kinds of faults that are counted. */
+enum record_fault { FAULT_OTHER, FAULT_NO_KEY, FAULT_MAGIC, FAULT_CRC, FAULT_OFFSET };
+
 struct prepared_batch { /* one entry of the prepared bytes */
     size_t at;
     struct batch head;
@@ -58,6 +61,7 @@ struct prepared {
     /* on failure */
     struct record_error *errors; /* in the arena */
     int errors_n;
+    enum record_fault fault;
     const char *message; /* why, for the response; NULL = the code's own text */
 };
 

@@ -512,6 +512,11 @@ void fetcher_close(struct fetcher *f)
     pthread_mutex_unlock(&f->lock);
 }
 
+const struct fetcher_counts *fetcher_counts(const struct fetcher *f)
+{
+    return &f->counts;
+}
+
 int fetcher_failed_count(const struct fetcher *f)
 {
     return atomic_load(&((struct fetcher *)f)->failed_n);

@@ -19,6 +19,7 @@
 #define REPLICA_FETCHER_H
 
 #include "base/executor.h"
+#include "base/metrics.h"
 #include "net/remote.h"
 #include "protocol/ibp.h"
 #include "replica/partition.h"
@@ -75,6 +76,12 @@ void fetcher_forget(struct fetcher *f, struct partition *p);
 /* Ends it; frees it later. No other call afterwards. */
 void fetcher_close(struct fetcher *f);
 
+/* Fetches answered, and bytes of records in them. */
+struct fetcher_counts {
+    metric requests, bytes;
+};
+/* @thread any */
+const struct fetcher_counts *fetcher_counts(const struct fetcher *f);
 /* Partitions that failed and wait for the next LeaderAndIsr. @thread any */
 int fetcher_failed_count(const struct fetcher *f);
 

@@ -260,6 +260,7 @@ static bool take_records(struct fetcher *f, struct followed *p, const answer_par
     p->delay_ms = 0;
     if (len == 0)
         return true;
+    metric_add(&f->counts.bytes, (uint64_t)len);
     if (f->s->received)
         f->s->received(f->s->arg, p->tp, len);
     list_remove(&p->link); /* the others come first the next time */
@@ -378,6 +379,7 @@ static void on_fetched(void *arg, int status, int version, const void *response)
     if (f->troubled)
         say_info(f->component, "broker %d answers again", f->o.source);
     f->troubled = false;
+    metric_add(&f->counts.requests, 1);
     if (goes_on(f, r->error_code)) {
         note_session(f, r->session_id);
         if (!take_parts(f, version, r))

@@ -86,6 +86,7 @@ struct fetcher {
     int new_port;
     struct task task;
     atomic_int failed_n;
+    struct fetcher_counts counts;
 
     /* The executor's. */
     struct hmap map, by_id;

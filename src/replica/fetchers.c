@@ -259,3 +259,36 @@ int fetchers_failed_count(struct fetchers *fs)
     pthread_mutex_unlock(&fs->lock);
     return n;
 }
+
+static struct fetcher_figures figures_of(const struct source_fetcher *s)
+{
+    const struct fetcher_counts *c = fetcher_counts(s->fetcher);
+    struct fetcher_figures f = {.source = s->source,
+                                .number = s->number,
+                                .port = s->port,
+                                .requests = metric_read(&c->requests),
+                                .bytes = metric_read(&c->bytes)};
+    snprintf(f.host, sizeof(f.host), "%.*s", STR_ARG(s->host));
+    return f;
+}
+
+int fetchers_look(struct fetchers *fs, struct fetcher_figures *out, int most)
+{
+    int n = 0;
+    pthread_mutex_lock(&fs->lock);
+    list_each (it, &fs->all) {
+        const struct source_fetcher *s = list_entry(it, struct source_fetcher, link);
+        if (s->fetcher && n < most)
+            out[n++] = figures_of(s);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return n;
+}
+
+int fetchers_number_for(struct fetchers *fs, struct topic_partition tp)
+{
+    pthread_mutex_lock(&fs->lock);
+    int number = fetchers_number_of(tp, fs->o.per_source);
+    pthread_mutex_unlock(&fs->lock);
+    return number;
+}

@@ -55,6 +55,17 @@ void fetchers_stop(struct fetchers *fs);
 /* @thread any */
 int fetchers_count(struct fetchers *fs);
 int fetchers_failed_count(struct fetchers *fs);
+/* One fetcher, for metrics. */
+struct fetcher_figures {
+    int32_t source;
+    int number, port;
+    char host[256]; /* cut, if need be */
+    uint64_t requests, bytes;
+};
+/* Fills in up to `most`; returns how many. */
+int fetchers_look(struct fetchers *fs, struct fetcher_figures *out, int most);
+/* The number of the fetcher that a partition has, of those from its leader. */
+int fetchers_number_for(struct fetchers *fs, struct topic_partition tp);
 
 /* Which of n fetchers has the partition. */
 int fetchers_number_of(struct topic_partition tp, int n);

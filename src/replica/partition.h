@@ -42,15 +42,22 @@ struct topic_counts *partition_counts(const struct partition *p);
 /* What an operator asks. */
 struct partition_facts {
     bool offline, leads, has_log;
+    bool moving; /* leads, and is being reassigned */
+    bool follows;
+    int32_t leader;
+    int64_t lag; /* followers: records behind the leader; -1: not known */
     /* with a log */
     int64_t size, log_start, log_end;
     int segments;
+    struct log_producer_counts producers;
     /* of a leader, else 0 */
     int32_t isr_n, replicas_n;
     bool under_replicated, under_min_isr, at_min_isr;
     int64_t stable_lag; /* high watermark - last stable offset */
 };
 void partition_facts(struct partition *p, struct partition_facts *f);
+/* Does a reassignment bring the replica of this partition to that broker? Of its leader. */
+bool partition_adds_replica(struct partition *p, int32_t broker);
 
 /* Epoch sent by a client against ours: NONE, FENCED_LEADER_EPOCH (older), UNKNOWN_LEADER_EPOCH
  * (newer); -1 = not checked. */

@@ -14,6 +14,7 @@ static void leader_facts_locked(const struct partition *p, struct partition_fact
 {
     int32_t min = min_isr_locked(p);
     f->leads = true;
+    f->moving = atomic_load(&p->moving);
     f->isr_n = p->isr_n;
     f->replicas_n = p->replicas_n;
     f->under_replicated = p->isr_n < p->replicas_n;
@@ -29,6 +30,7 @@ static void log_facts_locked(const struct partition *p, struct partition_facts *
     f->segments = log_segment_count(p->log);
     f->log_start = log_start_offset(p->log);
     f->log_end = log_end_offset(p->log);
+    log_count_producers(p->log, &f->producers);
 }
 
 void partition_facts(struct partition *p, struct partition_facts *f)
@@ -37,9 +39,24 @@ void partition_facts(struct partition *p, struct partition_facts *f)
     pthread_rwlock_rdlock(&p->lock);
     int role = atomic_load(&p->role);
     f->offline = role == PARTITION_OFFLINE;
+    f->follows = role == PARTITION_FOLLOWER;
+    f->leader = atomic_load(&p->leader_id);
+    f->lag = f->follows ? atomic_load(&p->lag) : -1;
     if (p->log)
         log_facts_locked(p, f);
     if (p->log && role == PARTITION_LEADER)
         leader_facts_locked(p, f);
     pthread_rwlock_unlock(&p->lock);
+}
+
+bool partition_adds_replica(struct partition *p, int32_t broker)
+{
+    bool adds = false;
+    if (!atomic_load_explicit(&p->moving, memory_order_relaxed))
+        return false;
+    pthread_rwlock_rdlock(&p->lock);
+    for (int32_t i = 0; i < p->remotes_n; i++)
+        adds |= p->remotes[i].id == broker && p->remotes[i].adding;
+    pthread_rwlock_unlock(&p->lock);
+    return adds;
 }

@@ -114,6 +114,14 @@ static enum kerr begin_at_batch(struct partition *p, const struct prepared *pr)
     return log_truncate_fully(p->log, first);
 }
 
+static void count_bytes(struct partition *p, size_t n)
+{
+    struct replica_counts *c = p->env->counts;
+    metric_spread_add(&c->bytes_in, n);
+    if (p->adding)
+        metric_spread_add(&c->moved_in, n);
+}
+
 static enum kerr append_locked(struct partition *p, struct prepared *pr)
 {
     struct append_info info;
@@ -121,7 +129,7 @@ static enum kerr append_locked(struct partition *p, struct prepared *pr)
     if (e == KERR_NONE)
         e = log_append_as_follower(p->log, pr, &info);
     if (e == KERR_NONE)
-        metric_spread_add(&p->env->counts->bytes_in, pr->len);
+        count_bytes(p, pr->len);
     if (e == KERR_NONE && info.rolled && p->env->workers)
         partition_flush_soon(p, p->env->workers);
     return e;
@@ -148,6 +156,12 @@ static enum kerr take_marks(struct partition *p, const struct follow_append *a, 
     return log_raise_start_offset(p->log, start);
 }
 
+static void note_lag(struct partition *p, int64_t leader_high_watermark)
+{
+    int64_t lag = leader_high_watermark - log_end_offset(p->log);
+    atomic_store_explicit(&p->lag, lag > 0 ? lag : 0, memory_order_relaxed);
+}
+
 enum kerr partition_follow_append(struct partition *p, const struct follow_append *a,
                                   struct follow_view *view)
 {
@@ -165,6 +179,8 @@ enum kerr partition_follow_append(struct partition *p, const struct follow_appen
             e = append_locked(p, &pr);
         if (e == KERR_NONE)
             e = take_marks(p, a, &moved);
+        if (e == KERR_NONE)
+            note_lag(p, a->leader_high_watermark);
         e = leave_changed(p, e, view);
     }
     if (a->len > 0)

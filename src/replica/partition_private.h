@@ -25,7 +25,7 @@ struct source_fetcher;
 /* Of all partitions here: ISR changes of leaders, bytes of records that followers took. */
 struct replica_counts {
     metric shrinks, expands, refused;
-    struct metric_spread bytes_in;
+    struct metric_spread bytes_in, moved_in; /* moved: by a reassignment */
 };
 
 /* What all partitions of a broker share; owned by the replica manager. */
@@ -56,6 +56,7 @@ struct remote_replica {
     int32_t id;
     bool in_isr;  /* the committed one; under the partition's lock, like the next */
     bool joining; /* a change that adds it is on its way */
+    bool adding;  /* a reassignment brings it here; under the partition's lock */
     int64_t log_end, log_start;
     int64_t last_fetch_ms;            /* monotonic, like the next; -1 = never */
     int64_t last_caught_up_ms;        /* -1 = never */
@@ -90,7 +91,9 @@ struct partition {
     uint32_t term;       /* counts the roles other than leader that it took */
     int64_t epoch_start; /* leader: first offset of its epoch */
     struct uuid topic_id;
-    struct log *log; /* one reference */
+    struct log *log;    /* one reference */
+    atomic_bool moving; /* is being reassigned */
+    bool adding;        /* and this broker is new to it */
     int32_t replicas_n;
     int32_t *isr; /* committed; owned, NULL when it is empty */
     int32_t isr_n;
@@ -108,6 +111,7 @@ struct partition {
      * fetchers may have one partition for a moment, and `lock` is shared. */
     pthread_mutex_t following;
     _Atomic uint64_t cuts; /* by followers; changed while that is held */
+    _Atomic int64_t lag;   /* follower: records behind its leader; -1: not known */
 
     /* Flushes asked for; the job runs while flush_running, with a reference on the partition. */
     pthread_mutex_t flush_lock;
@@ -124,8 +128,9 @@ struct partition {
 /* One entry of a LeaderAndIsr request. Arrays are borrowed. */
 struct leadership {
     int32_t controller_epoch, leader, leader_epoch, partition_epoch;
-    const int32_t *isr, *replicas;
-    int32_t isr_n, replicas_n;
+    const int32_t *isr, *replicas, *adding;
+    int32_t isr_n, replicas_n, adding_n;
+    bool moving;          /* is being reassigned: some are added or removed */
     struct uuid topic_id; /* zero = none */
 };
 

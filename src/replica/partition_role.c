@@ -60,6 +60,7 @@ static struct remote_replica *make_remotes(struct partition *p, const struct lea
                 out[*n].in_isr = in_isr;
                 out[*n].joining = false;
             }
+            out[*n].adding = is_among(l->adding, l->adding_n, id);
         }
         ++*n;
     }
@@ -82,6 +83,8 @@ static void take_over_locked(struct partition *p, const struct leadership *l, st
     if (!uuid_is_zero(l->topic_id))
         p->topic_id = l->topic_id;
     p->replicas_n = l->replicas_n;
+    atomic_store(&p->moving, l->moving);
+    p->adding = is_among(l->adding, l->adding_n, p->env->broker_id);
     atomic_store(&p->leader_id, l->leader);
     atomic_store(&p->leader_epoch, l->leader_epoch);
     if (p->log != log) {
@@ -145,6 +148,7 @@ enum kerr partition_make_follower(struct partition *p, const struct leadership *
     p->remotes = NULL;
     p->remotes_n = 0;
     drop_isr_locked(p);
+    atomic_store(&p->lag, -1);
     p->epoch_start = -1;
     p->term++;
     atomic_store(&p->role, PARTITION_FOLLOWER);

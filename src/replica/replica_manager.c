@@ -192,6 +192,11 @@ uint64_t replica_manager_bytes_in(const struct replica_manager *m)
     return metric_spread_read(&m->counts.bytes_in);
 }
 
+uint64_t replica_manager_moved_in(const struct replica_manager *m)
+{
+    return metric_spread_read(&m->counts.moved_in);
+}
+
 static void note_led(void *arg, struct partition *p)
 {
     bool *any = arg;

@@ -92,6 +92,8 @@ void replica_manager_isr_changes(const struct replica_manager *m, uint64_t *shri
                                  uint64_t *expands, uint64_t *refused);
 /* Bytes of records that followers here took from their leaders since the start. @thread any */
 uint64_t replica_manager_bytes_in(const struct replica_manager *m);
+/* Those of them that a reassignment brought here. @thread any */
+uint64_t replica_manager_moved_in(const struct replica_manager *m);
 /* Looks for members of ISRs that lag: due every half replica.lag.time.max.ms. @thread any */
 void replica_manager_shrink_isrs(struct replica_manager *m);
 /* num.replica.fetchers is this now: what is followed is spread anew. @thread any; @blocks */
