@@ -51,7 +51,9 @@ static void look_at_topic(struct controller_look *l, const struct ctl_topic *t)
         return;
     l->topics_to_delete++;
     l->topics_ineligible += t->ineligible;
-    l->replicas_ineligible += t->replicas_in[REPLICA_DELETION_INELIGIBLE];
+    if (t->ineligible) /* those that were tried again are offline until their broker is back */
+        l->replicas_ineligible +=
+            t->replicas_in[REPLICA_DELETION_INELIGIBLE] + t->replicas_in[REPLICA_OFFLINE];
     for (int s = 0; s < REPLICA_STATES; s++)
         if (s != REPLICA_DELETION_SUCCESSFUL)
             l->replicas_to_delete += t->replicas_in[s];

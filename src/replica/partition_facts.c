@@ -35,7 +35,7 @@ static void log_facts_locked(const struct partition *p, struct partition_facts *
 
 void partition_facts(struct partition *p, struct partition_facts *f)
 {
-    *f = (struct partition_facts){0};
+    *f = (struct partition_facts){.producers.oldest_txn_ms = -1};
     pthread_rwlock_rdlock(&p->lock);
     int role = atomic_load(&p->role);
     f->offline = role == PARTITION_OFFLINE;

@@ -24,6 +24,8 @@ enum topic_count {
     TOPIC_FETCH_REQUESTS,   /* the same */
     TOPIC_FAILED_PRODUCE,
     TOPIC_FAILED_FETCH,
+    TOPIC_PRODUCE_CONVERSIONS, /* records that another codec or format was made of */
+    TOPIC_FETCH_CONVERSIONS,
     TOPIC_COUNTS
 };
 

@@ -18,6 +18,7 @@ struct kind_counts {
 struct slot_counts {
     _Alignas(METRICS_CACHE_LINE) metric topics[TOPIC_COUNTS];
     metric broker[BROKER_COUNTS];
+    metric waits[WAIT_KINDS], waited_for[WAIT_KINDS]; /* a slot may be below 0 */
     struct kind_counts *_Atomic kinds[REQUEST_KINDS]; /* owned; made when the first comes */
 };
 
@@ -93,6 +94,34 @@ uint64_t metrics_total(const struct broker_metrics *m, enum broker_count what)
     for (int s = 0; s < METRICS_SLOTS; s++)
         n += metric_read(&m->slots[s].broker[what]);
     return n;
+}
+
+/* ---- waits ---- */
+
+void metrics_wait_begins(struct broker_metrics *m, enum wait_kind kind, int partitions)
+{
+    if (!m)
+        return;
+    struct slot_counts *s = &m->slots[metrics_slot()];
+    metric_add(&s->waits[kind], 1);
+    metric_add(&s->waited_for[kind], (uint64_t)partitions);
+}
+
+void metrics_wait_is_over(struct broker_metrics *m, enum wait_kind kind, int partitions)
+{
+    if (!m)
+        return;
+    struct slot_counts *s = &m->slots[metrics_slot()];
+    metric_add(&s->waits[kind], (uint64_t)-1);
+    metric_add(&s->waited_for[kind], -(uint64_t)partitions);
+}
+
+int64_t metrics_waiting(const struct broker_metrics *m, enum wait_kind kind, bool partitions)
+{
+    uint64_t n = 0;
+    for (int s = 0; s < METRICS_SLOTS; s++)
+        n += metric_read(partitions ? &m->slots[s].waited_for[kind] : &m->slots[s].waits[kind]);
+    return (int64_t)n > 0 ? (int64_t)n : 0;
 }
 
 /* ---- requests ---- */

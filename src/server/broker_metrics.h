@@ -32,10 +32,29 @@ uint64_t metrics_topic_total(const struct broker_metrics *m, enum topic_count wh
 
 enum broker_count {
     COUNT_REPLICATED_OUT, /* bytes sent to followers */
+    COUNT_MOVED_OUT,      /* of these: to those that a reassignment adds */
+    /* batches refused */
+    COUNT_NO_KEY,
+    COUNT_BAD_MAGIC,
+    COUNT_BAD_CRC,
+    COUNT_BAD_OFFSET,
+    /* requests whose time was over before what they waited for had come */
+    COUNT_EXPIRED_PRODUCE,
+    COUNT_EXPIRED_FETCH,
+    COUNT_EXPIRED_FOLLOWER_FETCH,
+    COUNT_EXPIRED_DELETE_RECORDS,
     BROKER_COUNTS
 };
 void metrics_count(struct broker_metrics *m, enum broker_count what, uint64_t n);
 uint64_t metrics_total(const struct broker_metrics *m, enum broker_count what);
+
+/* ---- requests that wait for partitions ---- */
+
+enum wait_kind { WAIT_PRODUCE, WAIT_FETCH, WAIT_DELETE_RECORDS, WAIT_KINDS };
+/* One more with so many partitions, or one less. @thread any */
+void metrics_wait_begins(struct broker_metrics *m, enum wait_kind kind, int partitions);
+void metrics_wait_is_over(struct broker_metrics *m, enum wait_kind kind, int partitions);
+int64_t metrics_waiting(const struct broker_metrics *m, enum wait_kind kind, bool partitions);
 
 /* ---- requests ---- */
 

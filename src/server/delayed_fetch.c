@@ -5,6 +5,7 @@
  * over. Nothing is held but the partitions; the answer reads anew what moved meanwhile, and tells
  * of the rest what was read before, so that one record in one of ten thousand partitions is cheap.
  */
+#include "server/broker_metrics.h"
 #include "server/fetch_op.h"
 
 /* Bytes that a read of partition i would give now. A read never crosses a segment's end: from an
@@ -56,9 +57,19 @@ static bool slot_changed(struct pending *p, int i)
     return op->waiting_bytes >= op->min_bytes;
 }
 
+static void count_end(struct fetch_op *op, enum pending_end why)
+{
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    metrics_wait_is_over(m, WAIT_FETCH, op->context.wants_n);
+    if (why == PENDING_EXPIRED)
+        metrics_count(m, op->replica_id < 0 ? COUNT_EXPIRED_FETCH : COUNT_EXPIRED_FOLLOWER_FETCH,
+                      1);
+}
+
 static void finished(struct pending *p, enum pending_end why)
 {
     struct fetch_op *op = container_of(p, struct fetch_op, pending);
+    count_end(op, why);
     if (why == PENDING_CANCELLED) {
         fetch_release(op);
         request_respond_none(op->req);
@@ -104,6 +115,7 @@ void fetch_wait(struct fetch_op *op)
     op->req->net->aborted = aborted;
     op->req->net->hurried = hurried;
     static const struct pending_ops ops = {slot_changed, finished};
+    metrics_wait_begins(broker_metrics(op->req->broker), WAIT_FETCH, op->context.wants_n);
     pending_start(&op->pending, &ops, request_executor(op->req), watches, partitions,
                   op->context.wants_n, op->body->max_wait_ms);
 }

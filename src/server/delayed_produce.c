@@ -3,6 +3,7 @@
  *
  * Kafka flushes inside the append; here a worker does it and the reactor goes on, but the answer
  * comes after it all the same. A flush that failed is an append that failed. */
+#include "server/broker_metrics.h"
 #include "server/produce_op.h"
 #include "server/request_later.h"
 
@@ -83,6 +84,10 @@ static bool slot_changed(struct pending *p, int i)
 static void finished(struct pending *p, enum pending_end why)
 {
     struct produce_op *op = container_of(p, struct produce_op, pending);
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    metrics_wait_is_over(m, WAIT_PRODUCE, op->slots_n);
+    if (why == PENDING_EXPIRED)
+        metrics_count(m, COUNT_EXPIRED_PRODUCE, (uint64_t)op->waiting);
     for (int i = 0; i < op->slots_n; i++)
         if (op->slots[i].partition)
             end_slot(op, i, KERR_REQUEST_TIMED_OUT);
@@ -126,6 +131,7 @@ static void wait_for_replicas(struct produce_op *op)
 {
     static const struct pending_ops ops = {slot_changed, finished};
     release_frame(op);
+    metrics_wait_begins(broker_metrics(op->req->broker), WAIT_PRODUCE, op->slots_n);
     request_wait(op->req, &op->pending, &ops, waits_for, op->slots_n, op->body->timeout_ms);
 }
 

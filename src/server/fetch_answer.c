@@ -97,6 +97,13 @@ static bool is_failure(enum kerr e)
     return true;
 }
 
+static void count_replicated(struct broker_metrics *m, struct partition *p, int32_t to, uint64_t n)
+{
+    metrics_count(m, COUNT_REPLICATED_OUT, n);
+    if (partition_adds_replica(p, to))
+        metrics_count(m, COUNT_MOVED_OUT, n);
+}
+
 static void count_partition(struct fetch_op *op, const struct fetch_slot *s, int32_t sent)
 {
     struct broker_metrics *m = broker_metrics(op->req->broker);
@@ -109,7 +116,7 @@ static void count_partition(struct fetch_op *op, const struct fetch_slot *s, int
     if (sent > 0 && op->replica_id < 0)
         metrics_topic(m, s->partition, TOPIC_BYTES_OUT, (uint64_t)sent);
     else if (sent > 0)
-        metrics_count(m, COUNT_REPLICATED_OUT, (uint64_t)sent);
+        count_replicated(m, s->partition, op->replica_id, (uint64_t)sent);
 }
 
 static void fill_partition(struct fetch_op *op, int i, struct leader_hints *hints,

@@ -10,6 +10,7 @@
 
 #include "protocol/record_batch.h"
 #include "protocol/records_convert.h"
+#include "server/broker_metrics.h"
 #include "server/fetch_op.h"
 #include "server/request_later.h"
 
@@ -41,6 +42,18 @@ static ssize_t read_chunk(struct source *src, size_t want)
     return n < 0 ? -1 : n;
 }
 
+static uint64_t converted_records(const uint8_t *p, size_t n, int magic)
+{
+    struct batch b;
+    uint64_t count = 0;
+    for (size_t at = 0; at < n && batch_decode(p + at, n - at, n - at, &b) == BATCH_OK;
+         at += b.size)
+        count += b.magic > magic && !batch_is_control(&b)
+                     ? (uint64_t)(b.last_offset - b.base_offset) + 1
+                     : 0;
+    return count;
+}
+
 /* Converts one chunk. *used 0: nothing whole is left. */
 static enum kerr convert_chunk(struct source *src, int magic, int64_t from, struct buf *out,
                                size_t *used)
@@ -57,7 +70,8 @@ static enum kerr convert_chunk(struct source *src, int magic, int64_t from, stru
     return records_down_convert(src->chunk, (size_t)n, magic, from, out, used);
 }
 
-static enum kerr convert_slice(struct fetch_slot *s, int64_t from, int magic, size_t *budget)
+static enum kerr convert_slice(struct broker_metrics *m, struct fetch_slot *s, int64_t from,
+                               int magic, size_t *budget)
 {
     struct source src = {.slice = &s->read.slice};
     enum kerr e = KERR_NONE;
@@ -65,6 +79,8 @@ static enum kerr convert_slice(struct fetch_slot *s, int64_t from, int magic, si
     do {
         e = convert_chunk(&src, magic, from, &s->converted, &used);
         src.at += (uint32_t)used;
+        metrics_topic(m, s->partition, TOPIC_FETCH_CONVERSIONS,
+                      m ? converted_records(src.chunk, used, magic) : 0);
         *budget = used < *budget ? *budget - used : 0;
     } while (e == KERR_NONE && used > 0 && src.at<src.slice->len && * budget> 0);
     free(src.chunk);
@@ -108,7 +124,8 @@ static void convert_work(struct job *job)
         if (!allowed(op, s))
             s->error = KERR_UNSUPPORTED_VERSION;
         else if (budget > 0)
-            s->error = convert_slice(s, op->context.wants[i].offset, c->magic, &budget);
+            s->error = convert_slice(broker_metrics(op->req->broker), s,
+                                     op->context.wants[i].offset, c->magic, &budget);
     }
 }
 

@@ -2,6 +2,7 @@
  * waits until all live replicas have followed. */
 #include "protocol/msg/delete_records.h"
 #include "server/broker.h"
+#include "server/broker_metrics.h"
 #include "server/handlers.h"
 #include "server/request_later.h"
 #include "server/rights.h"
@@ -58,6 +59,10 @@ static bool slot_changed(struct pending *p, int i)
 static void finished(struct pending *p, enum pending_end why)
 {
     struct delete_op *op = container_of(p, struct delete_op, pending);
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    metrics_wait_is_over(m, WAIT_DELETE_RECORDS, op->n);
+    if (why == PENDING_EXPIRED)
+        metrics_count(m, COUNT_EXPIRED_DELETE_RECORDS, (uint64_t)op->waiting);
     for (int i = 0; i < op->n; i++) {
         struct delete_slot *s = &op->slots[i];
         int64_t low;
@@ -118,10 +123,12 @@ static void worked(struct job *job)
         if (op->slots[i].partition && !look(&op->slots[i]))
             op->waiting++;
     static const struct pending_ops ops = {slot_changed, finished};
-    if (op->waiting)
+    if (op->waiting) {
+        metrics_wait_begins(broker_metrics(b), WAIT_DELETE_RECORDS, op->n);
         request_wait(op->req, &op->pending, &ops, waits_for, op->n, op->in->timeout_ms);
-    else
+    } else {
         request_respond(op->req, &op->out);
+    }
     broker_async_end(b);
 }
 

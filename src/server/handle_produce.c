@@ -98,6 +98,19 @@ static void tell_record_errors(struct produce_op *op, const struct prepared *pr,
     out->record_errors.n = pr->errors_n;
 }
 
+static void count_fault(struct produce_op *op, enum kerr e, const struct prepared *pr)
+{
+    static const enum broker_count counts[] = {[FAULT_NO_KEY] = COUNT_NO_KEY,
+                                               [FAULT_MAGIC] = COUNT_BAD_MAGIC,
+                                               [FAULT_CRC] = COUNT_BAD_CRC,
+                                               [FAULT_OFFSET] = COUNT_BAD_OFFSET};
+    struct broker_metrics *m = broker_metrics(op->req->broker);
+    if (pr->fault != FAULT_OTHER)
+        metrics_count(m, counts[pr->fault], 1);
+    else if (e == KERR_OUT_OF_ORDER_SEQUENCE_NUMBER)
+        metrics_count(m, COUNT_BAD_OFFSET, 1);
+}
+
 /* Kafka tells the log start beside some errors and not beside others. */
 static bool tells_log_start(enum kerr e)
 {
@@ -125,6 +138,8 @@ static enum kerr append_prepared(struct produce_op *op, int slot, struct partiti
         struct broker_metrics *m = broker_metrics(op->req->broker);
         metrics_topic(m, p, TOPIC_MESSAGES_IN, (uint64_t)pr->offsets_n);
         metrics_topic(m, p, TOPIC_BYTES_IN, pr->len);
+        if (pr->rebuilt.len > 0)
+            metrics_topic(m, p, TOPIC_PRODUCE_CONVERSIONS, (uint64_t)pr->offsets_n);
     }
     s->out->base_offset = appended.info.first_offset;
     s->out->log_append_time_ms = appended.info.log_append_time;
@@ -162,8 +177,10 @@ static enum kerr append_to(struct produce_op *op, int slot, struct partition *p,
         pr.txn_guard = op->slots[slot].txn_guard;
         if (e == KERR_NONE)
             e = append_prepared(op, slot, p, &pr, flush_messages);
-        if (e != KERR_NONE)
+        if (e != KERR_NONE) {
+            count_fault(op, e, &pr);
             tell_record_errors(op, &pr, out);
+        }
         prepared_free(&pr);
     }
     if (e == KERR_NONE || tells_log_start(e))

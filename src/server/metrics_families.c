@@ -1,96 +1,16 @@
-/* metrics_families.c - every family of the page, in order: names as dashboards for Kafka have them
- * from the JMX exporter's usual rules. docs/metrics.md lists the same (a test compares). */
+/* metrics_families.c - families of the process, of topics, logs, log dirs, groups and requests:
+ * names as dashboards for Kafka have them from the JMX exporter's usual rules. docs/metrics.md
+ * lists the families of all tables (a test compares). */
 #include <math.h>
 #include <stdio.h>
 
 #include "log/cleaner.h"
-#include "replica/fetchers.h"
 #include "server/broker_private.h"
 #include "server/fetch_session.h"
 #include "server/metrics_page_private.h"
 
 /* ---- one value ---- */
 
-static size_t one(const struct page *p)
-{
-    (void)p;
-    return 1;
-}
-
-static void put_value(const struct page *p, const struct family *f, size_t item, struct buf *out)
-{
-    (void)item;
-    metrics_sample(out, f->name, "", NULL, 0, f->value(p));
-}
-
-static double leader_count(const struct page *p)
-{
-    return (double)p->totals.led;
-}
-static double partition_count(const struct page *p)
-{
-    return (double)p->partitions_n;
-}
-static double under_replicated(const struct page *p)
-{
-    return (double)p->totals.under_replicated;
-}
-static double under_min_isr(const struct page *p)
-{
-    return (double)p->totals.under_min_isr;
-}
-static double at_min_isr(const struct page *p)
-{
-    return (double)p->totals.at_min_isr;
-}
-static double offline_replicas(const struct page *p)
-{
-    return (double)p->totals.offline;
-}
-static double isr_shrinks(const struct page *p)
-{
-    return (double)p->isr_shrinks;
-}
-static double isr_expands(const struct page *p)
-{
-    return (double)p->isr_expands;
-}
-static double isr_refused(const struct page *p)
-{
-    return (double)p->isr_refused;
-}
-static double controller_active(const struct page *p)
-{
-    return (double)p->cluster.active;
-}
-static double cluster_offline(const struct page *p)
-{
-    return (double)p->cluster.offline;
-}
-static double cluster_imbalanced(const struct page *p)
-{
-    return (double)p->cluster.imbalanced;
-}
-static double cluster_topics(const struct page *p)
-{
-    return (double)p->cluster.topics;
-}
-static double cluster_partitions(const struct page *p)
-{
-    return (double)p->cluster.partitions;
-}
-static double cluster_brokers(const struct page *p)
-{
-    return (double)p->cluster.brokers;
-}
-static double replicated_out(const struct page *p)
-{
-    return (double)metrics_total(broker_metrics(p->broker), COUNT_REPLICATED_OUT);
-}
-static double replicated_in(const struct page *p)
-{
-    return (double)p->replicated_in;
-}
 static double fetch_sessions(const struct page *p)
 {
     return fetch_sessions_count(p->broker->fetch_sessions);
@@ -98,10 +18,6 @@ static double fetch_sessions(const struct page *p)
 static double fetch_session_partitions(const struct page *p)
 {
     return fetch_sessions_partitions(p->broker->fetch_sessions);
-}
-static double failed_followers(const struct page *p)
-{
-    return p->broker->fetchers ? fetchers_failed_count(p->broker->fetchers) : 0;
 }
 static double group_count(const struct page *p)
 {
@@ -131,6 +47,49 @@ static double connections(const struct page *p)
     double n = p->broker->net ? net_server_connections(p->broker->net) : 0;
     pthread_mutex_unlock(&p->broker->listeners_lock);
     return n;
+}
+
+/* `which`: an enum broker_count. */
+static void put_count(const struct page *p, const struct family *f, size_t item, struct buf *out)
+{
+    (void)item;
+    metrics_sample(out, f->name, "", NULL, 0,
+                   (double)metrics_total(broker_metrics(p->broker), (enum broker_count)f->which));
+}
+
+/* ---- requests that wait for partitions ---- */
+
+static const char *const wait_names[WAIT_KINDS] = {
+    [WAIT_PRODUCE] = "Produce", [WAIT_FETCH] = "Fetch", [WAIT_DELETE_RECORDS] = "DeleteRecords"};
+
+static size_t wait_items(const struct page *p)
+{
+    (void)p;
+    return WAIT_KINDS;
+}
+
+/* `which`: 0 the requests, 1 their partitions. */
+static void put_waits(const struct page *p, const struct family *f, size_t item, struct buf *out)
+{
+    struct metric_label l = {"delayedOperation", str_of(wait_names[item])};
+    metrics_sample(
+        out, f->name, "", &l, 1,
+        (double)metrics_waiting(broker_metrics(p->broker), (enum wait_kind)item, f->which));
+}
+
+static void put_expired_fetches(const struct page *p, const struct family *f, size_t item,
+                                struct buf *out)
+{
+    static const struct {
+        const char *type;
+        enum broker_count count;
+    } sorts[] = {{"consumer", COUNT_EXPIRED_FETCH}, {"follower", COUNT_EXPIRED_FOLLOWER_FETCH}};
+    (void)item;
+    for (int i = 0; i < 2; i++) {
+        struct metric_label l = {"fetcherType", str_of(sorts[i].type)};
+        metrics_sample(out, f->name, "", &l, 1,
+                       (double)metrics_total(broker_metrics(p->broker), sorts[i].count));
+    }
 }
 
 /* ---- log dirs ---- */
@@ -165,6 +124,15 @@ static void put_dir_offline(const struct page *p, const struct family *f, size_t
         return;
     struct metric_label l = {"logDirectory", str_of(log_dir_path(dirs[item]))};
     metrics_sample(out, f->name, "", &l, 1, log_dir_offline(dirs[item]));
+}
+
+static void flush_times(const struct page *p, const struct family *f, struct tally *out)
+{
+    struct log_dir *dirs[DIRS_MAX];
+    int n = dirs_of(p, dirs);
+    (void)f;
+    for (int i = 0; i < n; i++)
+        tally_add(out, log_dir_flushes(dirs[i]));
 }
 
 /* `which`: 0 the logs, 1 their bytes. */
@@ -268,22 +236,6 @@ static void put_topic(const struct page *p, const struct family *f, size_t item,
 
 /* ---- partitions ---- */
 
-static size_t partition_items(const struct page *p)
-{
-    return p->partitions_n;
-}
-
-static void put_partition(const struct page *p, const struct family *f, size_t item,
-                          struct buf *out)
-{
-    const struct page_partition *at = &p->partitions[item];
-    char number[16];
-    struct topic_partition tp = partition_tp(at->partition);
-    snprintf(number, sizeof(number), "%d", (int)tp.partition);
-    struct metric_label l[] = {{"topic", tp.topic}, {"partition", str_of(number)}};
-    metrics_sample(out, f->name, "", l, 2, f->of_partition(&at->facts));
-}
-
 /* Those without a log (its dir failed) are left out. */
 static void put_log(const struct page *p, const struct family *f, size_t item, struct buf *out)
 {
@@ -291,30 +243,6 @@ static void put_log(const struct page *p, const struct family *f, size_t item, s
         put_partition(p, f, item, out);
 }
 
-static double is_under_replicated(const struct partition_facts *f)
-{
-    return f->under_replicated;
-}
-static double is_under_min_isr(const struct partition_facts *f)
-{
-    return f->under_min_isr;
-}
-static double is_at_min_isr(const struct partition_facts *f)
-{
-    return f->at_min_isr;
-}
-static double isr_size(const struct partition_facts *f)
-{
-    return f->isr_n;
-}
-static double replicas(const struct partition_facts *f)
-{
-    return f->replicas_n;
-}
-static double stable_lag(const struct partition_facts *f)
-{
-    return (double)f->stable_lag;
-}
 static double log_bytes(const struct partition_facts *f)
 {
     return (double)f->size;
@@ -335,16 +263,14 @@ static double log_end(const struct partition_facts *f)
 /* ---- the table ---- */
 
 /* clang-format off */
-#define VALUE(n, k, of, text)      {.name = n, .kind = METRIC_##k, .help = text, .items = one, .put = put_value, .value = of}
-#define LABELLED(n, f, w, text)    {.name = n, .kind = METRIC_GAUGE, .help = text, .items = one, .put = f, .which = w}
+#define COUNT(n, w, text)          ITEMS(n, COUNTER, one_item, put_count, w, text)
 #define DIR(n, f, w, text)         {.name = n, .kind = METRIC_GAUGE, .help = text, .items = dir_items, .put = f, .which = w}
 #define TOPIC(n, w, text)          {.name = n, .kind = METRIC_COUNTER, .help = text, .items = topic_items, .put = put_topic, .which = w}
-#define PARTITION(n, of, text)     {.name = n, .kind = METRIC_GAUGE, .help = text, .items = partition_items, .put = put_partition, .of_partition = of}
 #define LOG(n, of, text)           {.name = n, .kind = METRIC_GAUGE, .help = text, .items = partition_items, .put = put_log, .of_partition = of}
 #define REQUEST(n, w, text)        {.name = n, .kind = METRIC_SUMMARY, .help = text, .items = request_items, .put = put_request_histogram, .which = w}
 #define REQUESTS(n, f, text)       {.name = n, .kind = METRIC_COUNTER, .help = text, .items = request_items, .put = f}
 
-const struct family metrics_families[] = {
+static const struct family families[] = {
     VALUE("process_cpu_seconds_total", COUNTER, process_cpu_seconds, "Time of processors used, user and system."),
     VALUE("process_resident_memory_bytes", GAUGE, process_resident_bytes, "Memory in use."),
     VALUE("process_virtual_memory_bytes", GAUGE, process_virtual_bytes, "Address space in use."),
@@ -367,31 +293,19 @@ const struct family metrics_families[] = {
     TOPIC("kafka_server_brokertopicmetrics_totalfetchrequests_total", TOPIC_FETCH_REQUESTS, "Partitions in answers to Fetch requests."),
     TOPIC("kafka_server_brokertopicmetrics_failedproducerequests_total", TOPIC_FAILED_PRODUCE, "Partitions of Produce requests that failed though this broker should have taken them."),
     TOPIC("kafka_server_brokertopicmetrics_failedfetchrequests_total", TOPIC_FAILED_FETCH, "Partitions of Fetch requests that failed though this broker should have read them."),
-    VALUE("kafka_server_brokertopicmetrics_replicationbytesin_total", COUNTER, replicated_in, "Bytes of records that followers here took from their leaders."),
-    VALUE("kafka_server_brokertopicmetrics_replicationbytesout_total", COUNTER, replicated_out, "Bytes of records sent to followers."),
-
-    VALUE("kafka_server_replicamanager_leadercount", GAUGE, leader_count, "Partitions that this broker leads."),
-    VALUE("kafka_server_replicamanager_partitioncount", GAUGE, partition_count, "Replicas here."),
-    VALUE("kafka_server_replicamanager_underreplicatedpartitions", GAUGE, under_replicated, "Led partitions whose ISR is smaller than their replicas."),
-    VALUE("kafka_server_replicamanager_underminisrpartitioncount", GAUGE, under_min_isr, "Led partitions whose ISR is below min.insync.replicas."),
-    VALUE("kafka_server_replicamanager_atminisrpartitioncount", GAUGE, at_min_isr, "Led partitions whose ISR is just min.insync.replicas."),
-    VALUE("kafka_server_replicamanager_offlinereplicacount", GAUGE, offline_replicas, "Replicas in log dirs that failed."),
-    VALUE("kafka_server_replicamanager_isrshrinks_total", COUNTER, isr_shrinks, "ISRs of led partitions that shrank."),
-    VALUE("kafka_server_replicamanager_isrexpands_total", COUNTER, isr_expands, "ISRs of led partitions that grew."),
-    VALUE("kafka_server_replicamanager_failedisrupdates_total", COUNTER, isr_refused, "ISR changes that were not taken."),
-    VALUE("kafka_server_replicafetchermanager_failedpartitionscount", GAUGE, failed_followers, "Followed partitions that replication gave up on."),
-    PARTITION("kafka_cluster_partition_underreplicated", is_under_replicated, "1: the ISR is smaller than the replicas (at the leader)."),
-    PARTITION("kafka_cluster_partition_underminisr", is_under_min_isr, "1: the ISR is below min.insync.replicas (at the leader)."),
-    PARTITION("kafka_cluster_partition_atminisr", is_at_min_isr, "1: the ISR is just min.insync.replicas (at the leader)."),
-    PARTITION("kafka_cluster_partition_insyncreplicascount", isr_size, "Size of the ISR; 0 at followers."),
-    PARTITION("kafka_cluster_partition_replicascount", replicas, "Number of replicas; 0 at followers."),
-    PARTITION("kafka_cluster_partition_laststableoffsetlag", stable_lag, "High watermark less last stable offset; 0 at followers."),
+    TOPIC("kafka_server_brokertopicmetrics_producemessageconversions_total", TOPIC_PRODUCE_CONVERSIONS, "Records of producers that another codec or format was made of."),
+    TOPIC("kafka_server_brokertopicmetrics_fetchmessageconversions_total", TOPIC_FETCH_CONVERSIONS, "Records that an older format was made of for consumers."),
+    COUNT("kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total", COUNT_NO_KEY, "Batches refused for records without a key, in a compacted topic."),
+    COUNT("kafka_server_brokertopicmetrics_invalidmagicnumberrecords_total", COUNT_BAD_MAGIC, "Batches refused for their format."),
+    COUNT("kafka_server_brokertopicmetrics_invalidmessagecrcrecords_total", COUNT_BAD_CRC, "Batches refused for their checksum."),
+    COUNT("kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords_total", COUNT_BAD_OFFSET, "Batches refused for their offsets or sequence numbers."),
 
     LOG("kafka_log_log_size", log_bytes, "Bytes of the log."),
     LOG("kafka_log_log_numlogsegments", segments, "Segments of the log."),
     LOG("kafka_log_log_logstartoffset", log_start, "First offset of the log."),
     LOG("kafka_log_log_logendoffset", log_end, "Offset of the next record."),
     VALUE("kafka_log_logmanager_offlinelogdirectorycount", GAUGE, offline_dirs, "Log dirs that failed."),
+    TIMES("kafka_log_logflushstats_logflushrateandtimems", flush_times, 0, "Flushes of logs (fsync), in ms."),
     DIR("kafka_log_logmanager_logdirectoryoffline", put_dir_offline, 0, "1: the log dir failed."),
     VALUE("kafka_log_logcleaner_max_buffer_utilization_percent", GAUGE, buffer_percent, "Fullest offset map of the cleaner's last runs."),
     VALUE("kafka_log_logcleaner_cleaner_recopy_percent", GAUGE, recopy_percent, "Share of the bytes read that the cleaner's last runs wrote again."),
@@ -402,13 +316,6 @@ const struct family metrics_families[] = {
     DIR("kafka_log_logcleanermanager_uncleanable_partitions_count", put_uncleanable, 0, "Logs that the cleaner leaves alone, as damaged."),
     DIR("kafka_log_logcleanermanager_uncleanable_bytes", put_uncleanable, 1, "Dirty bytes of those."),
 
-    VALUE("kafka_controller_kafkacontroller_activecontrollercount", GAUGE, controller_active, "1: this broker is the controller."),
-    VALUE("kafka_controller_kafkacontroller_offlinepartitionscount", GAUGE, cluster_offline, "Partitions without leader (at the controller, like the next)."),
-    VALUE("kafka_controller_kafkacontroller_preferredreplicaimbalancecount", GAUGE, cluster_imbalanced, "Partitions that their preferred replica does not lead."),
-    VALUE("kafka_controller_kafkacontroller_globaltopiccount", GAUGE, cluster_topics, "Topics of the cluster."),
-    VALUE("kafka_controller_kafkacontroller_globalpartitioncount", GAUGE, cluster_partitions, "Partitions of the cluster."),
-    VALUE("kafka_controller_kafkacontroller_activebrokercount", GAUGE, cluster_brokers, "Brokers alive."),
-
     VALUE("kafka_coordinator_group_groupmetadatamanager_numgroups", GAUGE, group_count, "Groups that this broker coordinates."),
     VALUE("kafka_coordinator_group_groupmetadatamanager_numoffsets", GAUGE, offset_count, "Their committed offsets."),
     LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance", put_group_state, GROUP_PREPARING_REBALANCE, "Groups that wait for members to join (KIP-848: that have no assignment for their members yet)."),
@@ -416,6 +323,12 @@ const struct family metrics_families[] = {
     LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsstable", put_group_state, GROUP_STABLE, "Groups at work."),
     LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsdead", put_group_state, GROUP_DEAD, "Groups that are being deleted."),
     LABELLED("kafka_coordinator_group_groupmetadatamanager_numgroupsempty", put_group_state, GROUP_EMPTY, "Groups without members, which keep offsets."),
+
+    ITEMS("kafka_server_delayedoperationpurgatory_numdelayedoperations", GAUGE, wait_items, put_waits, 0, "Requests that wait for partitions."),
+    ITEMS("kafka_server_delayedoperationpurgatory_purgatorysize", GAUGE, wait_items, put_waits, 1, "Partitions that they wait for."),
+    ITEMS("kafka_server_delayedfetchmetrics_expires_total", COUNTER, one_item, put_expired_fetches, 0, "Fetch requests whose time was over before their bytes were there."),
+    COUNT("kafka_server_delayedproducemetrics_expires_total", COUNT_EXPIRED_PRODUCE, "Partitions of Produce requests whose time was over before the replicas had their records."),
+    COUNT("kafka_server_delayeddeleterecordsmetrics_expires_total", COUNT_EXPIRED_DELETE_RECORDS, "The same of DeleteRecords."),
 
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchsessions", GAUGE, fetch_sessions, "Fetch sessions kept."),
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", GAUGE, fetch_session_partitions, "Partitions in fetch sessions."),
@@ -431,4 +344,4 @@ const struct family metrics_families[] = {
     REQUEST("kafka_network_requestmetrics_requestbytes", REQUEST_BYTES, "Size of requests."),
 };
 /* clang-format on */
-const size_t metrics_families_n = sizeof(metrics_families) / sizeof(*metrics_families);
+const struct family_set metrics_general = {families, sizeof(families) / sizeof(*families)};

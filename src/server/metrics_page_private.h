@@ -4,7 +4,9 @@
 #define SERVER_METRICS_PAGE_PRIVATE_H
 
 #include "base/metrics_text.h"
+#include "controller/controller.h"
 #include "coordinator/group_shard.h"
+#include "replica/fetchers.h"
 #include "replica/partition.h"
 #include "server/broker_metrics.h"
 #include "server/metrics_page.h"
@@ -22,6 +24,7 @@ struct page_partition {
 
 struct page_totals { /* over the partitions here */
     int64_t led, under_replicated, under_min_isr, at_min_isr, offline;
+    int64_t moving, max_lag, producers, late_txns;
 };
 
 struct page_cluster { /* on the controller, else 0 */
@@ -36,6 +39,10 @@ struct metrics_pages {
     struct broker *broker;
     int64_t turned_ms;                           /* monotonic */
     struct kind_windows *windows[REQUEST_KINDS]; /* owned; made at a turn */
+    /* All families, and (NULL, or made at a turn) the windows of those with `tally`. Owned. */
+    const struct family **families;
+    struct histogram_window **family_windows;
+    size_t families_n;
 };
 
 struct page {
@@ -46,11 +53,15 @@ struct page {
     struct topic_counts **topics; /* owned, one reference each */
     size_t topics_n, topics_cap;
     bool failed;
+    int64_t late_before_ms; /* wall clock: who wrote to an open transaction last before is late */
     struct page_totals totals;
     struct page_cluster cluster;
     uint64_t isr_shrinks, isr_expands, isr_refused, replicated_in;
     struct group_counts groups;
-    const struct family *families;
+    struct controller_look controller; /* its queues are owned */
+    struct fetcher_figures *fetchers;  /* owned */
+    int fetchers_n;
+    const struct family *const *families;
     size_t families_n;
     size_t family, item; /* what is told next */
     bool headed;         /* the family's head is told */
@@ -67,9 +78,39 @@ struct family {
     double (*value)(const struct page *p);
     double (*of_partition)(const struct partition_facts *facts);
     int which;
+    /* Summaries of one histogram: adds it up, in us. */
+    void (*tally)(const struct page *p, const struct family *f, struct tally *out);
 };
-extern const struct family metrics_families[];
-extern const size_t metrics_families_n;
+
+/* Tables of families, in the order of the page. */
+struct family_set {
+    const struct family *v;
+    size_t n;
+};
+extern const struct family_set metrics_general, metrics_replication, metrics_controller;
+
+/* ---- for the tables ---- */
+
+size_t one_item(const struct page *p);
+void put_value(const struct page *p, const struct family *f, size_t item, struct buf *out);
+void put_times(const struct page *p, const struct family *f, size_t item, struct buf *out);
+size_t partition_items(const struct page *p);
+/* A value of one partition, with labels before its own. */
+void put_of_partition(const struct page *p, const struct family *f, size_t item, double value,
+                      struct buf *out);
+void put_partition(const struct page *p, const struct family *f, size_t item, struct buf *out);
+
+/* clang-format off */
+#define VALUE(n, k, of, text)      {.name = n, .kind = METRIC_##k, .help = text, .items = one_item, .put = put_value, .value = of}
+#define TIMES(n, of, w, text)      {.name = n, .kind = METRIC_SUMMARY, .help = text, .items = one_item, .put = put_times, .tally = of, .which = w}
+#define ITEMS(n, k, i, f, w, text) {.name = n, .kind = METRIC_##k, .help = text, .items = i, .put = f, .which = w}
+#define LABELLED(n, f, w, text)    ITEMS(n, GAUGE, one_item, f, w, text)
+#define PARTITION(n, of, text)     {.name = n, .kind = METRIC_GAUGE, .help = text, .items = partition_items, .put = put_partition, .of_partition = of}
+/* clang-format on */
+
+/* metrics_replication.c, metrics_controller.c: what a page looks up when it begins. */
+void look_at_fetchers(struct page *p);
+void look_at_controller(struct page *p);
 
 /* metrics_requests.c: one item for each kind of request; `which` is an enum request_histogram. */
 size_t request_items(const struct page *p);
@@ -78,8 +119,7 @@ void put_request_histogram(const struct page *p, const struct family *f, size_t 
 void put_request_versions(const struct page *p, const struct family *f, size_t item,
                           struct buf *out);
 void put_request_errors(const struct page *p, const struct family *f, size_t item, struct buf *out);
-/* Quantiles begin a new window, if the last one is old enough. */
-void metrics_windows_turn(struct metrics_pages *s, int64_t now_ms);
+void metrics_requests_turn(struct metrics_pages *s); /* their windows */
 
 /* metrics_process.c: of the process, as Prometheus' libraries call them. */
 double process_cpu_seconds(const struct page *p);

@@ -111,11 +111,8 @@ static void turn_kind(struct metrics_pages *s, int kind)
     }
 }
 
-void metrics_windows_turn(struct metrics_pages *s, int64_t now_ms)
+void metrics_requests_turn(struct metrics_pages *s)
 {
-    if (now_ms - s->turned_ms < PAGE_WINDOW_MS)
-        return;
-    s->turned_ms = now_ms;
     for (int kind = 0; kind < REQUEST_KINDS; kind++)
         turn_kind(s, kind);
 }

@@ -1,7 +1,10 @@
 /* The channel to a broker elsewhere, against a remote that the test plays. */
 #include "controller/peer_channel.h"
 
+#include <errno.h>
+
 #include "base/logline.h"
+#include "base/metrics.h"
 #include "base/sim_executor.h"
 #include "protocol/msg/update_metadata.h"
 #include "unit.h"
@@ -134,6 +137,29 @@ static void requests_go_out_one_by_one_in_order(void **state)
     sim_executor_free(g.e);
 }
 
+static void waits_are_counted_once(void **state)
+{
+    struct rig g;
+    static const char a[] = "a", b[] = "b", answer[] = "answer";
+    const struct histogram *waited;
+    struct tally t = {0};
+    rig_open(&g);
+    assert_int_equal(g.channel->waiting(g.channel, &waited), 0);
+    queue(&g, 0, API_LEADER_AND_ISR, a);
+    queue(&g, 1, API_UPDATE_METADATA, b);
+    assert_int_equal(g.channel->waiting(g.channel, &waited), 2);
+    sim_executor_advance(g.e, 70);
+    fake_answer(&g.fake, -ECONNRESET, NULL); /* it goes again */
+    sim_executor_advance(g.e, 200);
+    fake_answer(&g.fake, 0, answer);
+    assert_int_equal(g.channel->waiting(g.channel, &waited), 1);
+    tally_add(&t, waited);
+    assert_int_equal(t.count, 2);
+    assert_in_range(t.sum, 270000, 280000); /* the first had not waited */
+    g.channel->close(g.channel);
+    sim_executor_free(g.e);
+}
+
 static void what_is_not_answered_is_sent_again_until_it_is(void **state)
 {
     struct rig g;
@@ -200,7 +226,7 @@ static void closing_ends_all_that_is_left(void **state)
     }
 }
 
-UNIT_MAIN(unit_test(requests_go_out_one_by_one_in_order),
+UNIT_MAIN(unit_test(waits_are_counted_once), unit_test(requests_go_out_one_by_one_in_order),
           unit_test(what_is_not_answered_is_sent_again_until_it_is),
           unit_test(a_send_that_lacks_memory_is_tried_again),
           unit_test(closing_ends_all_that_is_left))

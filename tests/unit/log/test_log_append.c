@@ -165,9 +165,16 @@ static void transactions_move_the_stable_offset(void **state)
     setup_log(&t);
     append_many(&t, 1, 2); /* 0, 1 */
     struct records a = produced(1, 0, 0, 3, true), b = produced(2, 0, 0, 2, true);
+    struct log_producer_counts n;
+    log_count_producers(t.log, &n);
+    assert_true(n.producers == 0 && n.oldest_txn_ms == -1);
     assert_int_equal(append(&t, &a), KERR_NONE); /* 2..4 */
+    sim_clock_advance(&t.clock, 5);
     assert_int_equal(append(&t, &b), KERR_NONE); /* 5, 6 */
     assert_int_equal(log_set_high_watermark(t.log, 7), 7);
+    log_count_producers(t.log, &n);
+    assert_int_equal(n.producers, 2);
+    assert_true(n.oldest_txn_ms >= T0);
     assert_int_equal(log_last_stable_offset(t.log), 2);
     assert_int_equal(append_marker(&t, 1, 0, false, 0), KERR_NONE); /* 7 */
     assert_int_equal(log_last_stable_offset(t.log), 2); /* the marker is not committed yet */
@@ -175,6 +182,8 @@ static void transactions_move_the_stable_offset(void **state)
     assert_int_equal(log_last_stable_offset(t.log), 5);
     assert_int_equal(append_marker(&t, 2, 0, true, 0), KERR_NONE); /* 8 */
     log_set_high_watermark(t.log, 9);
+    log_count_producers(t.log, &n);
+    assert_true(n.producers == 2 && n.oldest_txn_ms == -1);
     assert_int_equal(log_last_stable_offset(t.log), 9);
     /* only the aborted one is in the index */
     assert_int_equal(size_of(&t, "00000000000000000000.txnindex"), TXN_ENTRY_BYTES);

@@ -14,7 +14,10 @@ static void the_recovery_point_rises_to_the_end(void **state)
     assert_int_equal(log_recovery_point(t.log), 50);
     assert_int_equal(log_last_flush_ms(t.log), T0 + 5000);
     uint64_t syncs = fs_fault_count(t.fault, FS_SYNC);
+    struct tally flushes = {0};
     assert_int_equal(log_flush(t.log), KERR_NONE); /* nothing new: nothing to do */
+    tally_add(&flushes, log_dir_flushes(t.log->folder.dir));
+    assert_int_equal(flushes.count, 1);
     assert_int_equal(fs_fault_count(t.fault, FS_SYNC), syncs);
     append_many(&t, 1, 1);
     assert_int_equal(log_flush(t.log), KERR_NONE);

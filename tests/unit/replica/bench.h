@@ -217,6 +217,8 @@ struct lead {
     int32_t isr_n;
     const int32_t *replicas;
     int32_t replicas_n;
+    const int32_t *adding; /* of a reassignment */
+    int32_t adding_n;
     bool is_new;
     struct uuid id;
     int32_t controller_epoch;
@@ -250,6 +252,8 @@ static UNUSED enum kerr bench_lead_version(struct bench *b, int version, const c
     p.isr.n = l.isr_n;
     p.replicas.v = (int32_t *)l.replicas;
     p.replicas.n = l.replicas_n;
+    p.adding_replicas.v = (int32_t *)l.adding;
+    p.adding_replicas.n = l.adding_n;
     p.is_new = l.is_new;
     if (version < 2) {
         req.ungrouped_partition_states.v = &p;

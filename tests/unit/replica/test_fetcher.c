@@ -677,6 +677,40 @@ static void a_cut_is_tried_again_after_a_shortage(void **state)
     sim_net_close(&net);
 }
 
+static int64_t lag_of(int32_t id)
+{
+    struct partition_facts f;
+    struct partition *p = sim_net_partition(&net, id, 0);
+    partition_facts(p, &f);
+    partition_unref(p);
+    assert_int_equal(f.follows, f.lag >= 0 || id != 1);
+    return f.lag;
+}
+
+static void fetches_are_counted_and_the_lag_is_known(void **state)
+{
+    struct fetcher_figures f[2];
+    sim_net_open(&net, 2, 0);
+    sim_net_lead(&net, 0, 1, 0, 0, 7);
+    sim_net_append(&net, 1, 0, 3);
+    sim_net_advance(&net, 600);
+    assert_int_equal(lag_of(1), -1); /* it leads */
+    assert_int_equal(lag_of(2), 0);
+    assert_int_equal(fetchers_look(node(2)->b.fetchers, f, 2), 1);
+    assert_int_equal(f[0].source, 1);
+    assert_int_equal(f[0].port, 9001);
+    assert_string_equal(f[0].host, "host1");
+    assert_true(f[0].requests > 0 && f[0].bytes > 0);
+    assert_int_equal(f[0].bytes, replica_manager_bytes_in(node(2)->b.m));
+    assert_int_equal(replica_manager_moved_in(node(2)->b.m), 0);
+    assert_int_equal(fetchers_look(node(2)->b.fetchers, f, 0), 0);
+    uint64_t before = f[0].requests;
+    sim_net_advance(&net, 600);
+    fetchers_look(node(2)->b.fetchers, f, 1);
+    assert_true(f[0].requests > before);
+    sim_net_close(&net);
+}
+
 static void partitions_are_spread_anew(void **state)
 {
     sim_net_open(&net, 2, 0);
@@ -716,7 +750,8 @@ static void partitions_are_spread_as_everywhere(void **state)
         assert_int_equal(seen[i], 25);
 }
 
-UNIT_MAIN(unit_test(records_and_the_watermark_arrive), unit_test(every_level_follows),
+UNIT_MAIN(unit_test(fetches_are_counted_and_the_lag_is_known),
+          unit_test(records_and_the_watermark_arrive), unit_test(every_level_follows),
           unit_test(histories_that_went_apart_come_together),
           unit_test(a_diverging_log_is_cut_before_its_watermark_moves),
           unit_test(a_follower_behind_the_leaders_start_begins_anew),

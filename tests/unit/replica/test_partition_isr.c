@@ -162,6 +162,35 @@ static void facts_of_a_leader(void **state)
     }
 }
 
+static void a_reassignment_is_known(void **state)
+{
+    static const int32_t added[] = {3};
+    struct rig g;
+    struct partition_facts f;
+    rig_open(&g, NUMBERS(1, 2), 1);
+    partition_facts(g.p, &f);
+    assert_true(!f.moving && !partition_adds_replica(g.p, 3));
+    struct lead l = {.leader = 1,
+                     .leader_epoch = 1,
+                     .partition_epoch = 1,
+                     .isr = all,
+                     .isr_n = 2,
+                     .replicas = all,
+                     .replicas_n = 3,
+                     .adding = added,
+                     .adding_n = 1};
+    assert_int_equal(bench_lead(&g.b, "t", 0, l), KERR_NONE);
+    partition_facts(g.p, &f);
+    assert_true(f.moving && partition_adds_replica(g.p, 3));
+    assert_true(!partition_adds_replica(g.p, 2) && !partition_adds_replica(g.p, 9));
+    l.leader_epoch = l.partition_epoch = 2;
+    l.adding_n = 0;
+    assert_int_equal(bench_lead(&g.b, "t", 0, l), KERR_NONE);
+    partition_facts(g.p, &f);
+    assert_true(!f.moving && !partition_adds_replica(g.p, 3));
+    rig_close(&g);
+}
+
 static void a_follower_that_has_all_joins(void **state)
 {
     struct rig g;
@@ -443,8 +472,8 @@ static void a_follower_has_no_isr(void **state)
     rig_close(&g);
 }
 
-UNIT_MAIN(unit_test(changes_are_counted_when_they_are_answered), unit_test(facts_of_a_leader),
-          unit_test(a_follower_that_has_all_joins),
+UNIT_MAIN(unit_test(a_reassignment_is_known), unit_test(changes_are_counted_when_they_are_answered),
+          unit_test(facts_of_a_leader), unit_test(a_follower_that_has_all_joins),
           unit_test(who_was_ripe_meanwhile_joins_after_the_answer),
           unit_test(who_does_not_fetch_does_not_join_after_an_answer),
           unit_test(the_watermark_waits_for_whom_it_must),

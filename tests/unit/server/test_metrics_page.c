@@ -32,9 +32,14 @@ static const struct family families[] = {
     {.name = "d", .kind = METRIC_SUMMARY, .help = "Empty, at the end.", .items = none, .put = put},
 };
 
+enum { FAMILIES = sizeof(families) / sizeof(*families) };
+
 static struct page page_of_all(void)
 {
-    return (struct page){.families = families, .families_n = sizeof(families) / sizeof(*families)};
+    static const struct family *all[FAMILIES];
+    for (int i = 0; i < FAMILIES; i++)
+        all[i] = &families[i];
+    return (struct page){.families = all, .families_n = FAMILIES};
 }
 
 /* Room for `room` bytes is left in each piece. */
@@ -67,20 +72,25 @@ static void a_page_may_be_cut_anywhere(void **state)
     buf_free(&whole);
 }
 
-/* Of the real table: no name twice, each one legal, each with its text. */
+/* Of the real tables: no name twice, each one legal, each with its text. */
 static void families_have_names_of_their_own(void **state)
 {
-    for (size_t i = 0; i < metrics_families_n; i++) {
-        const struct family *f = &metrics_families[i];
+    struct metrics_pages *pages = metrics_pages_new(NULL);
+    for (size_t i = 0; i < pages->families_n; i++) {
+        const struct family *f = pages->families[i];
         assert_true(f->items && f->put && strlen(f->help) > 1);
+        assert_true(f->put != put_value || f->value);
+        assert_true(f->put != put_times || f->tally);
+        assert_true(f->put != put_partition || f->of_partition);
         assert_int_equal(strspn(f->name, "abcdefghijklmnopqrstuvwxyz0123456789_"), strlen(f->name));
         size_t n = strlen(f->name);
         bool total = n > 6 && strcmp(f->name + n - 6, "_total") == 0;
         if (total)
             assert_int_equal(f->kind, METRIC_COUNTER);
         for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(f->name, metrics_families[k].name);
+            assert_string_not_equal(f->name, pages->families[k]->name);
     }
+    metrics_pages_free(pages);
 }
 
 UNIT_MAIN(unit_test(a_page_may_be_cut_anywhere), unit_test(families_have_names_of_their_own))
