@@ -303,8 +303,7 @@ static struct broker_channel *open_channel(void *arg, const struct broker_info *
     struct sim_broker *from = arg;
     struct sim_channel *ch = calloc(1, sizeof(*ch));
     assert_true(broker >= 0 && broker < SIM_BROKERS);
-    ch->base =
-        (struct broker_channel){.broker_id = broker, .send = channel_send, .close = channel_close};
+    ch->base = (struct broker_channel){broker, channel_send, channel_close, NULL};
     ch->to = &from->cluster->brokers[broker];
     list_init(&ch->calls);
     task_init(&ch->task, channel_run);

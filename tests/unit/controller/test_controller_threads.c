@@ -108,8 +108,7 @@ static void channel_close(struct broker_channel *base)
 static struct broker_channel *open_channel(void *arg, const struct broker_info *broker)
 {
     struct channel *ch = calloc(1, sizeof(*ch));
-    ch->base = (struct broker_channel){
-        .broker_id = broker->id, .send = channel_send, .close = channel_close};
+    ch->base = (struct broker_channel){broker->id, channel_send, channel_close, NULL};
     ch->node = arg;
     return &ch->base;
 }
