@@ -182,6 +182,7 @@ class Faults:
         """A rolling restart: each broker cleanly, one after the other, the next when the last one serves."""
         for b in dice.sample(self.c.brokers, len(self.c.brokers)):
             def restart(b=b):
+                b.wait_started()
                 self.c.stopped(b)
                 b.start()
                 b.wait_started()
