@@ -19,6 +19,7 @@ import harness
 import tools
 import topology
 import txn_history
+import txn_library
 import txns
 import verdict
 import view
@@ -165,6 +166,8 @@ class Life:
         self.tools.start()
         self.transactions = txn_history.TxnHistory(self.wrong)
         self.seats = [txns.Seat(i, self.ledgers[i], self.transactions, self.view, self.wrong, self.seed) for i in range(3)]
+        self.seats.append(txn_library.LibrarySeat(3, self.ledgers[3], self.transactions, self.view, self.wrong, self.seed,
+                                                  self.tools))
         self.readers_too = [self.hopper, txns.Reader(self.transactions, self.view, self.wrong, self.seed)]
         for t in self.producers + self.readers + self.readers_too + self.members + self.seats + [self.churn]:
             t.start()

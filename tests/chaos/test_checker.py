@@ -14,6 +14,7 @@ import kwire  # noqa: E402
 import records  # noqa: E402
 import tools  # noqa: E402
 import txn_history  # noqa: E402
+import txn_library  # noqa: E402
 import txns  # noqa: E402
 import verdict  # noqa: E402
 import workload  # noqa: E402
@@ -481,7 +482,7 @@ class Transactions(CheckerTest):
         values = [v for _, v in self.logs[self.A]]
         self.logs[self.A] = [(0, values[1]), (1, values[0])]
         self.judge()
-        self.assert_only("reordered", "reordered: .'ta', 0., 1: b.seat 0 transaction 0 record 0")
+        self.assert_only("reordered", "reordered: .'ta', 0., 1: b.seat-0-transaction-0-record-0")
 
     def test_transactions_out_of_order(self):
         self.commit()
@@ -489,18 +490,18 @@ class Transactions(CheckerTest):
         values = [v for _, v in self.logs[self.A]]
         self.logs[self.A] = list(enumerate(values[2:] + values[:2]))
         self.judge()
-        self.assert_only("reordered", "transaction 0 record 0")
+        self.assert_only("reordered", "transaction-0-record-0")
 
     def test_what_nobody_has_sent(self):
         t = self.commit()
         self.append(self.A, txn_history.value(t, 2))
         self.judge()
-        self.assert_only("foreign", "foreign: .'ta', 0. has b.seat 0 transaction 0 record 2")
+        self.assert_only("foreign", "foreign: .'ta', 0. has b.seat-0-transaction-0-record-2")
         with self.assertRaises(AssertionError):
             txn_history.parse(b"something else")
         self.found.clear()
         self.h.see(self.A, 9, txn_history.value(txn_history.Transaction(7, 0, 0, 1), 0), "reader")
-        self.assert_found("reader was given b.seat 0 transaction 7 .*, which nobody has sent")
+        self.assert_found("reader was given b.seat-0-transaction-7-.*, which nobody has sent")
 
     def test_an_input_that_two_took(self):
         self.commit()
@@ -525,7 +526,7 @@ class Transactions(CheckerTest):
     def test_a_reader_is_given_what_is_open_or_aborted(self):
         t = self.transaction(there=False)
         self.h.see(self.A, 0, txn_history.value(t, 0), "reader")
-        self.assert_only("leaked", "reader was given b.seat 0 transaction 0 record 0 .*, which is open")
+        self.assert_only("leaked", "reader was given b.seat-0-transaction-0-record-0-.*, which is open")
         self.found.clear()
         self.h.aborted(t)
         self.h.see(self.B, 0, txn_history.value(t, 1), "reader")
@@ -628,6 +629,34 @@ class Answers(CheckerTest):
     def test_an_error_that_none_should_get(self):
         self.end(49)
         self.assert_found("EndTxn: error 49")
+
+
+class LibraryAnswers(CheckerTest):
+    """The same of what the C library's producer says."""
+
+    def end(self, line, *answers):
+        """(fate, goes on) of a transaction; answers: (error, status) to the line, and to what follows it."""
+        answers = list(answers)
+        seat = types.SimpleNamespace(name="tx-3", wrong=self.found.append, fenced=0, history=txn_history.TxnHistory(self.found.append))
+        t = seat.history.begin(3, 0, 1)
+        more = txn_library.LibrarySeat.obey(seat, types.SimpleNamespace(do=lambda line: answers.pop(0)), t, line)
+        self.assertEqual(answers, [])
+        return t.fate, more
+
+    def test_fates(self):
+        self.assertEqual(self.end("commit", ("NONE", "fine")), (txn_history.COMMITTED, True))
+        self.assertEqual(self.end("abort", ("NONE", "fine")), (txn_history.ABORTED, True))
+        self.assertEqual(self.end("begin", ("NONE", "fine")), (txn_history.OPEN, True))
+        self.assertEqual(self.end("commit", ("PRODUCER_FENCED", "fatal")), (txn_history.COMMITTING, False))
+        self.assertEqual(self.end("commit", ("TIMED_OUT", "fine")), (txn_history.COMMITTING, False))
+        self.assertEqual(self.end("commit", ("INVALID_TXN_STATE", "abort"), ("NONE", "fine")), (txn_history.ABORTED, False))
+        self.assertEqual(self.end("offset", ("INVALID_PRODUCER_EPOCH", "abort"), ("PRODUCER_FENCED", "fatal")),
+                         (txn_history.OPEN, False))
+        self.assertEqual(self.found, [])
+
+    def test_an_error_that_none_should_get(self):
+        self.end("commit", ("INVALID_PRODUCER_ID_MAPPING", "fatal"))
+        self.assert_found("tx-3: 'commit': INVALID_PRODUCER_ID_MAPPING, fatal")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class Tools:
         os.makedirs(self.folder)
         self.servers = ",".join("%s:%d" % (b.address, KAFKA_PORT) for b in brokers)
         self.running = {}
+        self.log = open(os.path.join(self.folder, "transactions.err"), "ab")
         for name, text in (("producer", PRODUCER), ("consumer", CONSUMER)):
             with open(os.path.join(self.folder, name + ".properties"), "w") as f:
                 f.write(text)
@@ -50,6 +51,14 @@ class Tools:
             self.running[name] = self.net.popen(
                 self.node, [harness.program(program), "--topic", self.topic, "--bootstrap-server", self.servers, *args],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def transactions(self, id, timeout_ms):
+        """A process of the test program `transactions`: a producer that does what it is told on its input."""
+        settings = dict(line.split("=", 1) for line in PRODUCER.split())
+        settings.update({"bootstrap.servers": self.servers, "transactional.id": id, "transaction.timeout.ms": timeout_ms,
+                         "delivery.timeout.ms": 60000, "max.block.ms": 60000})
+        return self.net.popen(self.node, [harness.program("tests/transactions")] + ["%s=%s" % x for x in settings.items()],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, bufsize=0)
 
     def stop(self, prefix, deadline=90):
         for name in [n for n in self.running if n.startswith(prefix)]:

@@ -28,12 +28,12 @@ class Transaction:
 
 
 def value(t, place):
-    return b"seat %d transaction %d record %d input %d to %d" % (t.seat, t.number, place, t.first, t.end)
+    return b"seat-%d-transaction-%d-record-%d-input-%d-to-%d" % (t.seat, t.number, place, t.first, t.end)
 
 
 def parse(data):
     """(seat, transaction, record)"""
-    words = data.split(b" ")
+    words = data.split(b"-")
     assert words[0] == b"seat" and len(words) == 10, "nobody sent this: %r" % data[:60]
     return int(words[1]), int(words[3]), int(words[5])
 

@@ -183,7 +183,7 @@ class Seat(Worker):
     def __init__(self, number, source, history, view, wrong, seed):
         Worker.__init__(self, "transactions of tx-%d" % number, view, wrong, seed)
         self.number, self.source, self.history = number, source, history
-        self.name, self.group = "tx-%d" % number, "group of tx-%d" % number
+        self.name, self.group = "tx-%d" % number, "group-of-tx-%d" % number
         self.give_up = threading.Event()
         self.zombies, self.all_zombies = [], 0
         self.fenced = 0
