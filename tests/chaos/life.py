@@ -355,6 +355,7 @@ class Life:
 
     def transaction_totals(self):
         count = dict(self.transactions.count) if self.seats else {}
+        count["library"] = self.transactions.many(3) if self.seats else 0
         count["zombies"] = sum(s.all_zombies for s in self.seats)
         count["fenced"] = sum(s.fenced for s in self.seats)
         return count

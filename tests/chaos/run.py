@@ -77,8 +77,8 @@ class Total:
     def transaction_line(self):
         n = lambda name: self.transactions.get(name, 0)  # noqa: E731
         broken = ", ".join("%s %d" % (kind.replace("_", " "), n(kind)) for kind in txn_history.KINDS)
-        return ("transactions: committed %d, in doubt %d, aborted %d, zombies %d, fenced %d, records of committed ones %d, %s"
-                % (n("committed"), n("doubtful"), n("aborted") + n("open"), n("zombies"), n("fenced"), n("records"), broken))
+        return ("transactions: committed %d (by the C library %d), in doubt %d, aborted %d, zombies %d, fenced %d, records of committed ones %d, %s"
+                % (n("committed"), n("library"), n("doubtful"), n("aborted") + n("open"), n("zombies"), n("fenced"), n("records"), broken))
 
 
 def live(args, seed, seconds, folder, total):
