@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/wipe.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
 #elif defined(__has_feature)
@@ -38,9 +40,11 @@ void arena_init(struct arena *a, size_t cap)
     *a = (struct arena){.cap = cap};
 }
 
-static void chunk_free(struct arena_chunk *c)
+static void chunk_free(struct arena_chunk *c, bool secret)
 {
     ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+    if (secret)
+        mem_wipe(c->data, c->size);
     free(c);
 }
 
@@ -48,7 +52,7 @@ void arena_free(struct arena *a)
 {
     for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
-        chunk_free(c);
+        chunk_free(c, a->secret);
     }
     arena_init(a, a->cap);
 }
@@ -62,8 +66,12 @@ void arena_reset(struct arena *a)
     } else {
         keep = NULL;
     }
+    bool secret = a->secret;
     arena_free(a);
     if (keep) {
+        ASAN_UNPOISON_MEMORY_REGION(keep->data, keep->size);
+        if (secret)
+            mem_wipe(keep->data, keep->size);
         a->chunks = keep;
         a->at = keep->data;
         a->end = keep->data + keep->size;

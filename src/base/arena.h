@@ -21,13 +21,15 @@ struct arena {
     size_t used;                /* bytes handed out, with padding */
     size_t cap;
     bool exhausted; /* some allocation was refused */
+    bool secret;    /* set by who puts a secret into it: what it holds is overwritten before its
+                       memory goes back; until arena_free or _reset */
 };
 
 /* `cap` bytes at most; 0 means no cap. Allocates nothing. */
 void arena_init(struct arena *a, size_t cap);
 /* Frees all; the arena is as after arena_init. */
 void arena_free(struct arena *a);
-/* Forgets all but keeps one chunk for reuse. */
+/* Forgets all but keeps one chunk for reuse; it is as after arena_init. */
 void arena_reset(struct arena *a);
 
 /* Aligned for any type, not cleared. NULL over the cap or without memory. */

@@ -6,12 +6,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/wipe.h"
+
 enum { FIRST_CAP = 64 };
+
+static void release(struct buf *b)
+{
+    if (b->secret)
+        mem_wipe(b->p, b->cap);
+    free(b->p);
+}
 
 void buf_free(struct buf *b)
 {
-    free(b->p);
+    release(b);
     *b = BUF_INIT;
+}
+
+/* realloc leaves what it moves behind. */
+static uint8_t *grown(struct buf *b, size_t cap)
+{
+    if (!b->secret)
+        return realloc(b->p, cap);
+    uint8_t *p = malloc(cap);
+    if (!p)
+        return NULL;
+    if (b->len)
+        memcpy(p, b->p, b->len);
+    release(b);
+    return p;
 }
 
 bool buf_reserve(struct buf *b, size_t more)
@@ -27,7 +50,7 @@ bool buf_reserve(struct buf *b, size_t more)
     }
     if (__builtin_add_overflow(b->cap, b->cap / 2 + FIRST_CAP, &cap) || cap < need)
         cap = need;
-    uint8_t *p = realloc(b->p, cap);
+    uint8_t *p = grown(b, cap);
     if (!p) {
         b->failed = true;
         return false;

@@ -19,6 +19,7 @@ struct buf {
     uint8_t *p;
     size_t len, cap;
     bool failed;
+    bool secret; /* set by who puts a secret into it: memory is overwritten before it goes back */
 };
 
 #define BUF_INIT ((struct buf){0})

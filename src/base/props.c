@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/hmap.h"
+#include "base/wipe.h"
 
 enum { FILE_MAX_BYTES = 16 << 20 };
 
@@ -40,7 +41,7 @@ static void entry_free(struct entry *e)
     if (!e)
         return;
     free(e->key);
-    free(e->value);
+    text_wipe_free(e->value);
     free(e);
 }
 
@@ -94,7 +95,7 @@ int props_set(struct props *p, const char *key, const char *value)
     char *copy = strdup(value);
     if (!copy)
         return -ENOMEM;
-    free(e->value);
+    text_wipe_free(e->value);
     e->value = copy;
     return 0;
 }
@@ -352,8 +353,8 @@ static int parse_line(struct props *p, const struct buf *text, struct buf *key, 
 
 int props_parse(struct props *p, const char *text, size_t len, int *line)
 {
-    struct lines l = {.at = text, .end = text + len};
-    struct buf key = BUF_INIT, value = BUF_INIT;
+    struct lines l = {.at = text, .end = text + len, .text.secret = true};
+    struct buf key = BUF_INIT, value = {.secret = true};
     int err = 0;
     while (!err && next_line(&l))
         err = l.text.failed ? -ENOMEM : parse_line(p, &l.text, &key, &value);
@@ -397,7 +398,7 @@ static int read_text(const char *path, struct buf *text)
 
 int props_load(struct props *p, const char *path, int *line)
 {
-    struct buf text = BUF_INIT;
+    struct buf text = {.secret = true};
     if (line)
         *line = 0;
     int err = read_text(path, &text);

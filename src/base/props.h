@@ -2,6 +2,9 @@
  * escapes (\t \n \r \f \uXXXX, line continuation), later lines win. As in Java a file's bytes are
  * Latin-1; keys and values are UTF-8 here.
  *
+ * Some values are passwords: memory that held a value, or the text it came from, is overwritten
+ * before it is freed.
+ *
  * THREADS  one. */
 #ifndef BASE_PROPS_H
 #define BASE_PROPS_H

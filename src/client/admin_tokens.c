@@ -4,8 +4,6 @@
 
 #include <kafka/admin.h>
 
-#include <openssl/crypto.h>
-
 #include "client/admin_private.h"
 #include "client/client_conf.h"
 #include "protocol/msg/create_delegation_token.h"
@@ -43,8 +41,10 @@ struct tokens_result {
 static struct tokens_result *new_result(void)
 {
     struct tokens_result *r = calloc(1, sizeof *r);
-    if (r)
+    if (r) {
         arena_init(&r->mem, 0);
+        r->mem.secret = true;
+    }
     return r;
 }
 
@@ -53,8 +53,6 @@ void kafka_tokens_free(kafka_tokens_t *tokens)
     if (!tokens)
         return;
     struct tokens_result *r = container_of(tokens, struct tokens_result, list);
-    for (size_t i = 0; i < tokens->n; i++)
-        OPENSSL_cleanse((char *)tokens->v[i].secret, strlen(tokens->v[i].secret));
     arena_free(&r->mem);
     free(r);
 }
@@ -219,6 +217,7 @@ kafka_err_t kafka_admin_renew_token(kafka_admin_t *a, const char *secret, int64_
     struct renew_delegation_token_request req;
     struct op op = {.api_key = API_RENEW_DELEGATION_TOKEN, .request = &req, .handle = on_renewed};
     arena_init(&mem, 0);
+    mem.secret = true;
     renew_delegation_token_request_init(&req);
     req.renew_period_ms = period_ms;
     kafka_err_t err = take_secret(secret, &mem, &req.hmac);
@@ -235,6 +234,7 @@ kafka_err_t kafka_admin_expire_token(kafka_admin_t *a, const char *secret, int64
     struct expire_delegation_token_request req;
     struct op op = {.api_key = API_EXPIRE_DELEGATION_TOKEN, .request = &req, .handle = on_expired};
     arena_init(&mem, 0);
+    mem.secret = true;
     expire_delegation_token_request_init(&req);
     req.expiry_time_period_ms = period_ms;
     kafka_err_t err = take_secret(secret, &mem, &req.hmac);

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include <openssl/crypto.h>
-
+#include "base/wipe.h"
 #include "sasl/oauth.h"
 #include "sasl/plain.h"
 #include "sasl/sasl_client_private.h"
@@ -91,6 +90,7 @@ int sasl_client_config_new(const struct sasl_client_settings *s, struct sasl_cli
     if (!c)
         return -ENOMEM;
     arena_init(&c->arena, 0);
+    c->arena.secret = true;
     pthread_mutex_init(&c->lock, NULL);
     int rc = fill(c, s, err, err_n);
     if (rc)
@@ -104,7 +104,7 @@ void sasl_client_config_free(struct sasl_client_config *c)
 {
     if (!c)
         return;
-    OPENSSL_cleanse(&c->cache, sizeof(c->cache));
+    mem_wipe(&c->cache, sizeof(c->cache));
     arena_free(&c->arena);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -182,6 +182,7 @@ struct sasl_client *sasl_client_new(struct sasl_client_config *c)
         return NULL;
     s->config = c;
     arena_init(&s->arena, 8 << 20);
+    s->arena.secret = true;
     return s;
 }
 
@@ -189,8 +190,8 @@ void sasl_client_free(struct sasl_client *s)
 {
     if (!s)
         return;
-    OPENSSL_cleanse(&s->salted, sizeof(s->salted));
     arena_free(&s->arena);
+    mem_wipe(s, sizeof(*s)); /* keys */
     free(s);
 }
 

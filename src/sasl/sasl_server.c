@@ -5,6 +5,7 @@
 
 #include <openssl/rand.h>
 
+#include "base/wipe.h"
 #include "sasl/oauth.h"
 #include "sasl/plain.h"
 #include "sasl/sasl_server_private.h"
@@ -111,6 +112,7 @@ int sasl_server_config_new(const struct sasl_server_settings *s, struct sasl_ser
     if (!c)
         return -ENOMEM;
     arena_init(&c->arena, 0);
+    c->arena.secret = true;
     c->mechanism = s->mechanism;
     c->credential = s->credential;
     c->credential_arg = s->credential_arg;
@@ -130,6 +132,7 @@ void sasl_server_config_free(struct sasl_server_config *c)
         return;
     key_store_free(c->keys);
     arena_free(&c->arena);
+    mem_wipe(c, sizeof(*c));
     free(c);
 }
 
@@ -212,6 +215,7 @@ struct sasl_server *sasl_server_new(const struct sasl_server_config *c)
     s->config = c;
     s->user = STR_NULL;
     arena_init(&s->arena, EXCHANGE_MEMORY);
+    s->arena.secret = true;
     return s;
 }
 
@@ -220,6 +224,7 @@ void sasl_server_free(struct sasl_server *s)
     if (!s)
         return;
     arena_free(&s->arena);
+    mem_wipe(s, sizeof(*s)); /* keys of users and tokens */
     free(s);
 }
 

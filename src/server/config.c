@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/logline.h"
+#include "base/wipe.h"
 #include "server/config_private.h"
 
 enum {
@@ -499,7 +500,7 @@ static void free_all(struct config *c)
     int n;
     config_rows(&n);
     for (int i = 0; c->values && i < n; i++)
-        free(c->values[i].text);
+        text_wipe_free(c->values[i].text);
     free(c->values);
     config_listeners_free(c);
     for (int i = 0; i < c->log_dirs_n; i++)

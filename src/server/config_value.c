@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/wipe.h"
+
 enum { SHOWN_MAX = 200 }; /* characters of a value that a message repeats */
 
 static const struct {
@@ -203,7 +205,7 @@ char *config_value_parse(const char *name, enum config_type type, const struct c
     if (parse_typed(type, valid, out) &&
         (!valid->problem || !(allowed = valid->problem(out->text))))
         return NULL;
-    free(out->text);
+    text_wipe_free(out->text);
     *out = (struct config_value){0};
     return problem_text(name, type, valid, text, allowed);
 }

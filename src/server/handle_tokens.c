@@ -177,6 +177,7 @@ void handle_create_delegation_token(struct request *req)
     struct create_op *op = arena_new(req->arena, struct create_op);
     if (op)
         op->req = req;
+    req->arena->secret = true;
     if (!op || !take_principals(op)) {
         request_no_memory(req);
         return;
@@ -368,6 +369,7 @@ void handle_describe_delegation_token(struct request *req)
 {
     struct describe_delegation_token_response out;
     describe_delegation_token_response_init(&out);
+    req->arena->secret = true;
     enum kerr error = admit(req);
     out.error_code = (int16_t)error;
     if (error == KERR_NONE && describe_all(req, &out) != 0)

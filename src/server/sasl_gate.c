@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/logline.h"
+#include "base/wipe.h"
 #include "protocol/errors.h"
 #include "protocol/msg/api_versions.h"
 #include "protocol/msg/sasl_authenticate.h"
@@ -317,7 +318,9 @@ static void take_token(struct sasl_gate *g, struct frame *f, struct bytes token)
 {
     struct bytes out;
     struct sasl_server *exchange = g->exchange;
-    switch (sasl_server_step(exchange, token, wall_ms(g), &out)) {
+    enum sasl_result result = sasl_server_step(exchange, token, wall_ms(g), &out);
+    mem_wipe((void *)token.p, token.len > 0 ? (size_t)token.len : 0); /* its frame is used again */
+    switch (result) {
     case SASL_CONTINUE:
         answer_token(f, out, 0);
         return;

@@ -38,6 +38,7 @@ static bool module_fits(const char *jaas, enum sasl_mechanism m)
     const char *problem;
     struct arena a;
     arena_init(&a, 0);
+    a.secret = true;
     bool fits = jaas_parse_for(str_of(jaas), m, &a, &module, &problem) == 0;
     arena_free(&a);
     return fits;

@@ -74,6 +74,7 @@ static bool read_credentials(struct scram_user *u, struct config_list settings)
             if (!str_eqz(settings.v[i].name, key))
                 continue;
             arena_init(&a, 0);
+            a.secret = true;
             u->has[k] =
                 scram_credential_parse(kinds[k], settings.v[i].value, &a, &u->credentials[k]);
             arena_free(&a);

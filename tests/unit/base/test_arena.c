@@ -49,6 +49,20 @@ static void refuses_what_passes_the_cap(void **state)
     arena_free(&a);
 }
 
+static void a_reset_wipes_a_secret(void **state)
+{
+    struct arena a;
+    arena_init(&a, 0);
+    a.secret = true;
+    const char *was = arena_str(&a, STR_LIT("secret")).p;
+    arena_reset(&a);
+    assert_false(a.secret);
+    const char *now = arena_alloc(&a, 7);
+    assert_ptr_equal(now, was);
+    assert_memory_equal(now, "\0\0\0\0\0\0", 7);
+    arena_free(&a);
+}
+
 static void sizes_that_overflow_are_refused(void **state)
 {
     struct arena a;
@@ -112,6 +126,7 @@ static void texts(void **state)
     arena_free(&a);
 }
 
-UNIT_MAIN(unit_test(pieces_are_aligned_and_apart), unit_test(refuses_what_passes_the_cap),
-          unit_test(sizes_that_overflow_are_refused), unit_test(zeroed_also_after_reuse),
-          unit_test(reset_keeps_one_chunk_but_not_a_huge_one), unit_test(texts))
+UNIT_MAIN(unit_test(a_reset_wipes_a_secret), unit_test(pieces_are_aligned_and_apart),
+          unit_test(refuses_what_passes_the_cap), unit_test(sizes_that_overflow_are_refused),
+          unit_test(zeroed_also_after_reuse), unit_test(reset_keeps_one_chunk_but_not_a_huge_one),
+          unit_test(texts))
