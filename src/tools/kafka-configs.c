@@ -9,6 +9,7 @@
 #include "tools/tool_configs.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 #include "tools/tool_zk_brokers.h"
 
 #define ROW(field, flag, how, value, text, ...) \
@@ -86,8 +87,8 @@ void configs_fail(const struct configs *c, kafka_err_t err, const char *message)
     fprintf(stderr, "Error while executing config command with args '");
     for (int i = 1; i < c->argc; i++)
         fprintf(stderr, "%s%s", i > 1 ? " " : "", c->argv[i]);
-    fprintf(stderr, "'\n%s: %s\n", tool_java_exception(err, exception),
-            *message ? message : tool_error(err));
+    tool_print_visible(stderr, "'\n%s: %s\n", tool_java_exception(err, exception),
+                       *message ? message : tool_error(err));
     exit(1);
 }
 

@@ -5,6 +5,7 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_date.h"
 #include "tools/tool_io.h"
+#include "tools/tool_visible.h"
 
 struct args {
     const char *bootstrap, *config, *secret;
@@ -107,14 +108,15 @@ static int print_list(const char *const *v, size_t n)
 {
     int width = printf("[");
     for (size_t i = 0; i < n; i++)
-        width += printf("%s%s", i ? ", " : "", v[i]);
+        width += printf("%s%s", i ? ", " : "", tool_shown(v[i]));
     return width + printf("]");
 }
 
 static void print_token(const kafka_token_t *t)
 {
     char issued[DATE_MAX], expires[DATE_MAX], ends[DATE_MAX];
-    printf("\n%-15s %-30s %-15s %-15s ", t->id, t->secret, t->owner, t->requester);
+    printf("\n%-15s %-30s %-15s %-15s ", tool_shown(t->id), t->secret, tool_shown(t->owner),
+           tool_shown(t->requester));
     int width = print_list(t->renewers, t->renewers_n);
     printf("%*s %-15s %-15s %-15s\n", width < 25 ? 25 - width : 0, "", date(issued, t->issue_ms),
            date(expires, t->expiry_ms), date(ends, t->max_ms));
@@ -144,7 +146,7 @@ static void create(kafka_admin_t *admin, const struct args *a, int64_t timeout)
     printf(" , max-life-time-period :%lld\n", (long long)a->life);
     check(kafka_admin_create_token(admin, a->owners.n ? a->owners.v[0] : NULL, a->renewers.v,
                                    a->renewers.n, a->life, timeout, &made));
-    printf("Created delegation token with tokenId : %s\n", made->v[0].id);
+    printf("Created delegation token with tokenId : %s\n", tool_shown(made->v[0].id));
     print_tokens(made);
     kafka_tokens_free(made);
 }

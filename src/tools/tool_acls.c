@@ -8,6 +8,7 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 
 void *acls_alloc(struct acls *t, size_t n, size_t size)
 {
@@ -19,8 +20,8 @@ void *acls_alloc(struct acls *t, size_t n, size_t size)
 
 void acls_die(const char *exception, const char *text)
 {
-    printf("Error while executing ACL command: %s%s%s\n", exception ? exception : "",
-           exception ? ": " : "", text);
+    tool_print_visible(stdout, "Error while executing ACL command: %s%s%s\n",
+                       exception ? exception : "", exception ? ": " : "", text);
     exit(tool_finish(1));
 }
 
@@ -90,10 +91,10 @@ const struct acls_source acls_of_brokers = {describe, create, delete};
 
 const char *acls_resource_text(struct acls *t, const kafka_acl_t *r)
 {
-    const char *text =
-        arena_printf(&t->mem, "ResourcePattern(resourceType=%s, name=%s, patternType=%s)",
-                     kafka_acl_resource_name(r->resource_type), r->name ? r->name : "<any>",
-                     kafka_acl_pattern_name(r->pattern_type));
+    const char *text = arena_printf(
+        &t->mem, "ResourcePattern(resourceType=%s, name=%s, patternType=%s)",
+        kafka_acl_resource_name(r->resource_type), r->name ? tool_shown(r->name) : "<any>",
+        kafka_acl_pattern_name(r->pattern_type));
     if (!text)
         tool_die("out of memory");
     return text;
@@ -105,7 +106,8 @@ static void print_entries(const kafka_acl_t *v, size_t n)
     putchar(' ');
     for (size_t i = 0; i < n; i++)
         printf("%s\t(principal=%s, host=%s, operation=%s, permissionType=%s)", i ? "\n" : "",
-               v[i].principal, v[i].host, kafka_acl_operation_name(v[i].operation),
+               tool_shown(v[i].principal), tool_shown(v[i].host),
+               kafka_acl_operation_name(v[i].operation),
                kafka_acl_permission_name(v[i].permission));
     puts(" ");
 }

@@ -7,6 +7,7 @@
 #include "tools/tool_configs.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 
 int configs_resource(enum configs_type type)
 {
@@ -95,11 +96,12 @@ static const char *source_name(int source)
 
 static void print_entry(void *arg, const kafka_config_entry_t *e)
 {
-    printf("  %s=%s sensitive=%s synonyms={", e->name, e->value ? e->value : "null",
-           e->sensitive ? "true" : "false");
+    printf("  %s=%s sensitive=%s synonyms={", tool_shown(e->name),
+           e->value ? tool_shown(e->value) : "null", e->sensitive ? "true" : "false");
     for (size_t i = 0; i < e->synonyms_n; i++)
-        printf("%s%s:%s=%s", i ? ", " : "", source_name(e->synonyms[i].source), e->synonyms[i].name,
-               e->synonyms[i].value ? e->synonyms[i].value : "null");
+        printf("%s%s:%s=%s", i ? ", " : "", source_name(e->synonyms[i].source),
+               tool_shown(e->synonyms[i].name),
+               e->synonyms[i].value ? tool_shown(e->synonyms[i].value) : "null");
     printf("}\n");
 }
 
@@ -163,7 +165,7 @@ static void print_quota_entity(const kafka_quota_entry_t *e)
                 continue;
             printf("%s", first ? "" : ", ");
             if (e->entity[i].name)
-                printf("%s '%s'", words[w][1], e->entity[i].name);
+                printf("%s '%s'", words[w][1], tool_shown(e->entity[i].name));
             else
                 printf("the default %s", words[w][1]);
             first = false;
@@ -181,7 +183,7 @@ static void describe_quotas(struct configs *c)
         print_quota_entity(e);
         printf(" are ");
         for (size_t k = 0; k < e->values_n; k++)
-            printf("%s%s=%s", k ? ", " : "", e->values[k].key,
+            printf("%s%s=%s", k ? ", " : "", tool_shown(e->values[k].key),
                    tool_java_double(e->values[k].value, number));
         putchar('\n');
     }

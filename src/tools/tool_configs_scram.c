@@ -9,6 +9,7 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_configs.h"
 #include "tools/tool_io.h"
+#include "tools/tool_visible.h"
 #include "tools/tool_zk_brokers.h"
 #include "tools/tool_zk_configs.h"
 
@@ -182,7 +183,7 @@ bool configs_alter_scram(struct configs *c, const struct configs_pairs *added, c
 static void print_user(const kafka_scram_user_t *u)
 {
     enum sasl_mechanism m;
-    printf("SCRAM credential configs for user-principal '%s' are ", u->user);
+    printf("SCRAM credential configs for user-principal '%s' are ", tool_shown(u->user));
     for (size_t i = 0; i < u->infos_n; i++)
         printf("%s%s=iterations=%d", i ? ", " : "",
                scram_of_code((int8_t)u->infos[i].mechanism, &m) ? sasl_mechanism_name(m)
@@ -210,17 +211,18 @@ void configs_describe_scram(struct configs *c)
         if (u->err == KAFKA_OK)
             print_user(u);
         else if (u->err != KERR_RESOURCE_NOT_FOUND)
-            printf("Error retrieving SCRAM credential configs for user-principal '%s': %s\n",
-                   u->user, u->message ? u->message : tool_error(u->err));
+            tool_print_visible(
+                stdout, "Error retrieving SCRAM credential configs for user-principal '%s': %s\n",
+                u->user, u->message ? u->message : tool_error(u->err));
     }
     kafka_scram_users_free(found);
 }
 
 static void print_pairs(void *arg, const char *user, const kafka_config_t *pairs, size_t n)
 {
-    printf("Configs for user-principal '%s' are ", user);
+    printf("Configs for user-principal '%s' are ", tool_shown(user));
     for (size_t i = 0; i < n; i++)
-        printf("%s%s=%s", i ? ", " : "", pairs[i].name, pairs[i].value);
+        printf("%s%s=%s", i ? ", " : "", tool_shown(pairs[i].name), tool_shown(pairs[i].value));
     putchar('\n');
 }
 

@@ -5,6 +5,7 @@
 
 #include "protocol/errors.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 
 /* One line of all that ended so; none without any. */
 static void print_list(const kafka_elections_t *e, kafka_err_t err, const char *title)
@@ -31,9 +32,9 @@ int tool_elections_print(const kafka_elections_t *e, const char *what, const cha
         const kafka_election_t *p = &e->v[i];
         if (p->err == KAFKA_OK || p->err == KERR_ELECTION_NOT_NEEDED)
             continue;
-        printf("Error completing %s for partition: %s-%d: %s: %s\n", what, p->topic, p->partition,
-               tool_java_exception(p->err, class),
-               p->error_message ? p->error_message : kafka_err_text(p->err));
+        tool_print_visible(stdout, "Error completing %s for partition: %s-%d: %s: %s\n", what,
+                           p->topic, p->partition, tool_java_exception(p->err, class),
+                           p->error_message ? p->error_message : kafka_err_text(p->err));
         failed++;
     }
     fflush(stdout);

@@ -11,13 +11,14 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 
 void groups_error(struct groups *g, const char *fmt, ...)
 {
     va_list ap;
     fputs("\nError: ", stdout);
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    tool_vprint_visible(stdout, fmt, ap);
     va_end(ap);
     putchar('\n');
     g->failed = true;
@@ -29,8 +30,8 @@ void groups_check(kafka_err_t err)
     char class[128];
     if (err == KAFKA_OK)
         return;
-    printf("\nError: Executing consumer group command failed due to %s: %s\n",
-           tool_java_exception(err, class), tool_error(err));
+    tool_print_visible(stdout, "\nError: Executing consumer group command failed due to %s: %s\n",
+                       tool_java_exception(err, class), tool_error(err));
     _exit(tool_finish(1));
 }
 
@@ -39,8 +40,9 @@ void groups_check_of(const char *kind, const char *name, kafka_err_t err)
     char class[128];
     if (err == KAFKA_OK)
         return;
-    printf("\nError: Executing consumer group command failed due to %s: %s '%s': %s\n",
-           tool_java_exception(err, class), kind, name, kafka_err_text(err));
+    tool_print_visible(stdout,
+                       "\nError: Executing consumer group command failed due to %s: %s '%s': %s\n",
+                       tool_java_exception(err, class), kind, name, kafka_err_text(err));
     _exit(tool_finish(1));
 }
 

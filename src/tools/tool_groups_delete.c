@@ -5,6 +5,7 @@
 
 #include "protocol/errors.h"
 #include "tools/tool_groups.h"
+#include "tools/tool_visible.h"
 
 /* 'a, b': those whose outcome is (not) OK. */
 static void print_names(const struct groups_names *names, const kafka_err_t *errs)
@@ -13,7 +14,7 @@ static void print_names(const struct groups_names *names, const kafka_err_t *err
     for (size_t i = 0; i < names->n; i++) {
         if (errs[i] != KAFKA_OK)
             continue;
-        printf("%s%s", before, names->v[i]);
+        printf("%s%s", before, tool_shown(names->v[i]));
         before = ", ";
     }
     putchar('\'');
@@ -37,7 +38,7 @@ void groups_delete(struct groups *g)
         for (size_t i = 0; i < names.n; i++) {
             char why[512];
             if (errs[i] != KAFKA_OK)
-                printf("* Group '%s' could not be deleted due to: %s\n", names.v[i],
+                printf("* Group '%s' could not be deleted due to: %s\n", tool_shown(names.v[i]),
                        groups_exception(errs[i], why));
         }
     }

@@ -8,6 +8,7 @@
 #include "protocol/errors.h"
 #include "tools/tool_groups.h"
 #include "tools/tool_io.h"
+#include "tools/tool_visible.h"
 
 /* ---- what can be said of a group at all ---- */
 
@@ -30,22 +31,24 @@ static bool introduce(struct groups *g, const kafka_group_info_t *info, size_t r
     }
     fflush(stdout);
     if (strcmp(info->state, "Empty") == 0)
-        fprintf(stderr, "\nConsumer group '%s' has no active members.\n", info->group_id);
+        tool_print_visible(stderr, "\nConsumer group '%s' has no active members.\n",
+                           info->group_id);
     else if (one_of(info->state, rebalancing))
-        fprintf(stderr, "\nWarning: Consumer group '%s' is rebalancing.\n", info->group_id);
+        tool_print_visible(stderr, "\nWarning: Consumer group '%s' is rebalancing.\n",
+                           info->group_id);
     g->open_line = rows > 0;
     return rows > 0;
 }
 
 static size_t longer(size_t a, const char *text)
 {
-    size_t n = text ? strlen(text) : 0;
+    size_t n = text ? strlen(tool_shown(text)) : 0;
     return n > a ? n : a;
 }
 
 static const char *or_dash(const char *text)
 {
-    return text && *text ? text : "-";
+    return text && *text ? tool_shown(text) : "-";
 }
 
 /* ---- offsets ---- */
@@ -160,8 +163,8 @@ static void print_offsets(const struct table *t)
     for (size_t i = 0; i < t->n; i++) {
         const struct row *r = &t->rows[i];
         char at[24], end[24], lag[24];
-        printf("\n%-*s %-*s %-10d %-15s %-15s %-15s %-*s %-*s %s", (int)group, t->info->group_id,
-               (int)topic, r->tp.topic, r->tp.partition,
+        printf("\n%-*s %-*s %-10d %-15s %-15s %-15s %-*s %-*s %s", (int)group,
+               tool_shown(t->info->group_id), (int)topic, r->tp.topic, r->tp.partition,
                number(r->committed, r->committed >= 0, at), number(r->end, r->end >= 0, end),
                number(r->end - r->committed, r->committed >= 0 && r->end >= 0, lag), (int)id,
                or_dash(r->member ? r->member->member_id : NULL), (int)host,
@@ -220,10 +223,11 @@ static void print_member_head(const struct widths *w, const char *group, const c
                               const char *instance, const char *host, const char *client,
                               const char *partitions)
 {
-    printf("\n%-*s %-*s ", w->group, group, w->id, id);
+    printf("\n%-*s %-*s ", w->group, tool_shown(group), w->id, tool_shown(id));
     if (w->instance)
-        printf("%-*s ", w->instance, instance);
-    printf("%-*s %-*s %-15s ", w->host, host, w->client, client, partitions);
+        printf("%-*s ", w->instance, tool_shown(instance));
+    printf("%-*s %-*s %-15s ", w->host, tool_shown(host), w->client, tool_shown(client),
+           partitions);
 }
 
 static void describe_members(struct groups *g, const kafka_group_info_t *info)
@@ -265,8 +269,8 @@ static void describe_state(struct groups *g, const kafka_group_info_t *info)
     int width = (int)longer(25, coordinator);
     printf("\n%-*s %-25s %-20s %-15s %s", width, "GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY",
            "STATE", "#MEMBERS");
-    printf("\n%-*s %-25s %-20s %-15s %zu", width, info->group_id, coordinator, info->assignor,
-           info->state, info->members_n);
+    printf("\n%-*s %-25s %-20s %-15s %zu", width, tool_shown(info->group_id), coordinator,
+           tool_shown(info->assignor), info->state, info->members_n);
 }
 
 /* ---- all ---- */

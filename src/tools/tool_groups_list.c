@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "tools/tool_groups.h"
+#include "tools/tool_visible.h"
 
 enum { FILTERS = 16 };
 
@@ -51,7 +52,7 @@ static const char *type_text(const char *type)
 static void print_row(struct groups *g, int width, const char *group, const char *type,
                       const char *state)
 {
-    printf("%-*s", width, group);
+    printf("%-*s", width, tool_shown(group));
     if (g->args->type)
         printf(" %-20s", type);
     if (g->args->state)
@@ -63,8 +64,8 @@ static void print_table(struct groups *g, const kafka_group_list_t *list)
 {
     size_t width = 15;
     for (size_t i = 0; i < list->n; i++)
-        if (groups_is_of_consumers(&list->v[i]) && strlen(list->v[i].group_id) > width)
-            width = strlen(list->v[i].group_id);
+        if (groups_is_of_consumers(&list->v[i]) && strlen(tool_shown(list->v[i].group_id)) > width)
+            width = strlen(tool_shown(list->v[i].group_id));
     print_row(g, (int)width + 10, "GROUP", "TYPE", "STATE");
     for (size_t i = 0; i < list->n; i++) {
         const kafka_group_listing_t *l = &list->v[i];
@@ -88,7 +89,7 @@ void groups_list(struct groups *g)
         print_table(g, list);
     for (size_t i = 0; i < list->n && !g->args->state && !g->args->type; i++)
         if (groups_is_of_consumers(&list->v[i]))
-            puts(list->v[i].group_id);
+            puts(tool_shown(list->v[i].group_id));
     groups_check_list(list);
     kafka_group_list_free(list);
 }

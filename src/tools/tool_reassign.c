@@ -11,6 +11,7 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_java.h"
+#include "tools/tool_visible.h"
 
 enum { LINE = 4096 };
 #define OPERATION_FAILED "org.apache.kafka.server.common.AdminOperationException"
@@ -25,7 +26,7 @@ void reassign_refuse(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    tool_vprint_visible(stdout, fmt, ap);
     va_end(ap);
     putchar('\n');
     end();
@@ -39,7 +40,7 @@ void reassign_fail(struct reassign *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    printf("%s%s\n%s: %s\n", r->failed, text, OPERATION_FAILED, text);
+    tool_print_visible(stdout, "%s%s\n%s: %s\n", r->failed, text, OPERATION_FAILED, text);
     end();
     abort();
 }
@@ -50,8 +51,8 @@ void reassign_fail_of(struct reassign *r, kafka_err_t err, const char *message)
     tool_java_exception(err, class);
     if (!message || !*message)
         message = tool_error(err);
-    printf("%s%s: %s\njava.util.concurrent.ExecutionException: %s: %s\n", r->failed, class, message,
-           class, message);
+    tool_print_visible(stdout, "%s%s: %s\njava.util.concurrent.ExecutionException: %s: %s\n",
+                       r->failed, class, message, class, message);
     end();
     abort();
 }

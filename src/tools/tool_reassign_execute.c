@@ -4,6 +4,7 @@
 
 #include "tools/tool_conf.h"
 #include "tools/tool_reassign.h"
+#include "tools/tool_visible.h"
 
 static const char moves_already[] =
     "Cannot execute because there is an existing partition assignment.  Use --additional to "
@@ -44,12 +45,13 @@ static void alter(struct reassign *r, const struct reassign_plan *p, bool cancel
     else if (failed)
         printf("Error reassigning partition(s):");
     for (int i = 0; err != KAFKA_OK && i < p->n; i++)
-        printf("\n%s-%d: %s", p->v[i].topic, p->v[i].partition, tool_error(err));
+        tool_print_visible(stdout, "\n%s-%d: %s", p->v[i].topic, p->v[i].partition,
+                           tool_error(err));
     for (size_t i = 0; err == KAFKA_OK && i < outcomes->n; i++) {
         const kafka_reassignment_outcome_t *o = &outcomes->v[i];
         if (o->err != KAFKA_OK)
-            printf("\n%s-%d: %s", o->topic, o->partition,
-                   o->error_message ? o->error_message : kafka_err_text(o->err));
+            tool_print_visible(stdout, "\n%s-%d: %s", o->topic, o->partition,
+                               o->error_message ? o->error_message : kafka_err_text(o->err));
     }
     if (failed)
         reassign_refuse("%s", "");

@@ -6,6 +6,7 @@
 
 #include "tools/tool_io.h"
 #include "tools/tool_transactions.h"
+#include "tools/tool_visible.h"
 
 struct tool_table {
     size_t columns, n, cap;
@@ -42,7 +43,10 @@ void tool_table_put(struct tool_table *t, const char *fmt, ...)
     if (vasprintf(&value, fmt, args) < 0)
         value = NULL;
     va_end(args);
-    add(t, value);
+    const char *shown = tool_shown(value);
+    if (shown != value)
+        free(value);
+    add(t, (char *)shown); /* what it owns, one way or the other */
 }
 
 void tool_table_print(struct tool_table *t)

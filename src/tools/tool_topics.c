@@ -10,11 +10,12 @@
 #include "tools/tool_conf.h"
 #include "tools/tool_io.h"
 #include "tools/tool_regex.h"
+#include "tools/tool_visible.h"
 
 bool topics_failed(kafka_err_t err, const char *message)
 {
     const char *text = message && *message ? message : tool_error(err);
-    printf("Error while executing topic command : %s\n", text);
+    tool_print_visible(stdout, "Error while executing topic command : %s\n", text);
     fflush(stdout);
     tool_log_error("%s: %s (kafka-topics)", kafka_err_name(err), text);
     return false;

@@ -135,6 +135,13 @@ class Acls(unittest.TestCase):
         self.acls("--remove", "--topic", "both", "--group", "both", "--force")
         self.assertEqual(self.by_zookeeper("--list", "--topic", "both", "--group", "both"), "")
 
+    def test_names_cannot_steer_the_terminal(self):
+        shown = block("Current", "GROUP", "steered", [("User:a\\x1b[2J", "*", "READ", "ALLOW")])
+        self.acls("--add", "--allow-principal", "User:a\x1b[2J", "--group", "steered", "--operation", "Read")
+        self.assertEqual(self.acls("--list", "--group", "steered"), shown)
+        self.assertEqual(self.by_zookeeper("--list", "--group", "steered"), shown)
+        self.acls("--remove", "--force", "--group", "steered")
+
     def test_what_tools_say_when_they_are_denied(self):
         me = ("--add", "--force", "--deny-principal", "User:ANONYMOUS")
         self.tool("kafka-topics", "--create", "--topic", "denied", "--partitions", 1)

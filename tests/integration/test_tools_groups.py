@@ -102,6 +102,18 @@ class GroupsTest(ToolTest):
         self.assertIn("Invalid state list 'asleep'. Valid states are: ", r.err)
         self.assertIn("Invalid type list", self.groups("--list", "--type", "share", status=1).err)
 
+    def test_names_cannot_steer_the_terminal(self):
+        t, g = self.topic_of([1])
+        odd, shown = g + "\x1b[2J\nforged", g + "\\x1b[2J\\x0aforged"
+        self.commit(odd, t, {0: 1})
+        self.assertIn(shown, self.groups("--list").lines)
+        self.assertRegex(self.groups("--list", "--state").text, "(?m)^%s +Empty +$" % re.escape(shown))
+        r = self.groups("--describe", "--group", odd)
+        self.assertIn("Consumer group '%s' has no active members." % (g + "\\x1b[2J\nforged"), r.err)
+        self.assertRegex(r.text, "(?m)^%s +%s +0 +1 " % (re.escape(shown), t))
+        self.assertEqual(self.groups("--delete", "--group", odd).text,
+                         "Deletion of requested consumer groups ('%s') was successful.\n" % shown)
+
     # -- describe
 
     def test_describe_offsets(self):

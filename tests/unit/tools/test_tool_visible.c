@@ -31,4 +31,25 @@ static void other_text_is_as_it_came(void **state)
     shows("\\x1b", "\\x1b");
 }
 
-UNIT_MAIN(unit_test(control_characters_are_shown), unit_test(other_text_is_as_it_came))
+static void a_value_is_no_further_line(void **state)
+{
+    const char *plain = "gr\xc3\xbc\xc3\x9f", *odd = tool_shown("g\n\tx\x1b");
+    assert_ptr_equal(tool_shown(plain), plain);
+    assert_null(tool_shown(NULL));
+    assert_string_equal(odd, "g\\x0a\\x09x\\x1b");
+    free((void *)odd);
+}
+
+static void a_printed_message_cannot_steer(void **state)
+{
+    char *text;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    tool_print_visible(f, "%s: %s\n", "a", "\x1b[2J");
+    fclose(f);
+    assert_string_equal(text, "a: \\x1b[2J\n");
+    free(text);
+}
+
+UNIT_MAIN(unit_test(control_characters_are_shown), unit_test(other_text_is_as_it_came),
+          unit_test(a_value_is_no_further_line), unit_test(a_printed_message_cannot_steer))
