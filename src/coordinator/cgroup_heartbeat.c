@@ -88,14 +88,16 @@ static bool is_full(const heartbeat_request *in)
             (in->subscribed_topic_names.n >= 0 || !str_is_null(in->subscribed_topic_regex)));
 }
 
-static void answer(struct group_call *c, const struct cmember *m, bool with_assignment)
+static void answer(struct group_call *c, struct cmember *m, bool with_assignment)
 {
     heartbeat_response *out = c->out;
     out->member_id = arena_str(c->arena, m->id);
     out->member_epoch = m->epoch;
     out->heartbeat_interval_ms = cgroup_config(m->cg)->heartbeat_ms;
-    if (with_assignment)
+    if (with_assignment || c->rights != m->rights) {
         put_assignment(&m->assigned, c->arena, out);
+        m->rights = c->rights;
+    }
 }
 
 /* ---- is the request sound? ---- */

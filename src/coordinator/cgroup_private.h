@@ -51,6 +51,7 @@ struct cmember {
     struct part_set assigned, revoking, target;
     struct timer session, rebalance;
     int32_t rebalance_epoch; /* at which the rebalance timer was started */
+    uint64_t rights;         /* group_call's, when the assignment was told last */
     /* Of members that speak the classic protocol. */
     bool classic;
     int32_t session_ms;

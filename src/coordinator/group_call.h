@@ -43,6 +43,9 @@ struct group_call {
     const void *in;         /* the API's request */
     void *out;              /* the API's response, initialised */
     struct arena *arena;
+    /* ConsumerGroupHeartbeat: which state of rights the server hides topics of the answer by, 0 =
+     * it hides none. With another one than last time the assignment is told again. */
+    uint64_t rights;
     uint64_t txn_guard; /* TxnOffsetCommit: what its append needs (log/txn_guards.h); 0: nothing */
     /* Exactly once, on the coordinator's thread. The response stands then. */
     void (*done)(struct group_call *c);

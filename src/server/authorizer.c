@@ -41,6 +41,7 @@ struct counter {
 struct authorizer {
     _Alignas(LINE) struct counter counters[COUNTERS];
     struct acl_index *_Atomic index;
+    _Atomic uint64_t state; /* counts up behind each change of the index */
     struct hmap super_users;
     bool allow_everyone;
     const struct clock *clock;
@@ -138,6 +139,7 @@ int authorizer_new(const struct authorizer_options *o, struct authorizer **out, 
     }
     memset(z, 0, sizeof(*z));
     atomic_init(&z->index, none);
+    atomic_init(&z->state, 1);
     for (int i = 0; i < COUNTERS; i++)
         atomic_init(&z->counters[i].deciding, 0);
     z->allow_everyone = o->allow_everyone;
@@ -221,9 +223,15 @@ static int publish(struct authorizer *z)
     if (!made)
         return -ENOMEM;
     struct acl_index *old = atomic_exchange(&z->index, made);
+    atomic_fetch_add(&z->state, 1);
     await_deciders(z);
     acl_index_free(old);
     return 0;
+}
+
+uint64_t authorizer_state(struct authorizer *z)
+{
+    return atomic_load(&z->state);
 }
 
 int authorizer_publish(struct authorizer *z)

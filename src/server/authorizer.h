@@ -67,6 +67,14 @@ static inline bool authorize_any(const struct request *req, enum acl_operation o
     struct authorizer *z = broker_authorizer(req->broker);
     return !z || authorizer_decides_any(z, req, op, type);
 }
+/* A number that is another one when ACLs have come into force since; 0: there is no authorizer. Who
+ * asks first and looks at rights afterwards misses no change that he does not see by the number. */
+uint64_t authorizer_state(struct authorizer *z);
+static inline uint64_t rights_state(const struct request *req)
+{
+    struct authorizer *z = broker_authorizer(req->broker);
+    return z ? authorizer_state(z) : 0;
+}
 /* Bits (1 << operation) of what may be done with the resource, as answers show them. */
 static inline int32_t authorized_operations(const struct request *req, enum acl_resource_type type,
                                             struct str name)

@@ -29,7 +29,8 @@ static enum kerr refusal(const struct request *req)
 }
 
 /* A pattern takes what it fits, whoever may see it: what the client may not DESCRIBE is left out of
- * the answer, or names could be guessed by patterns. */
+ * the answer, or names could be guessed by patterns. When rights have changed the coordinator tells
+ * the assignment again (group_call.h). */
 static void hide_assigned(struct group_op *op)
 {
     struct consumer_group_heartbeat_response *out = op->out;
@@ -63,7 +64,8 @@ void handle_consumer_group_heartbeat(struct request *req)
     struct group_op *op = group_op_new(req, GROUP_CONSUMER_HEARTBEAT);
     if (!op)
         return;
-    if (authorizer_enabled(req))
+    op->call.rights = rights_state(req);
+    if (op->call.rights)
         op->finish = hide_assigned;
     group_op_submit(op);
 }

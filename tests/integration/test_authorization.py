@@ -495,6 +495,33 @@ class Rights(unittest.TestCase):
             self.assertEqual(got, [{"topic_id": ids["pattern-seen"], "partitions": [0]}], pattern)
         self.assertEqual(told(self.alice, "pattern-h.*"), told(self.alice, "pattern-x.*"))
 
+    def test_a_member_hears_of_topics_that_it_may_see_from_now_on(self):
+        kwire.create_topic(self.admin, "later")
+        member = {"group_id": "g-later", "member_id": "m"}
+        groupwire.coordinator(self.admin, "g-later")
+        self.grant((READ, GROUP, "g-later"))
+
+        def beat(epoch, **more):
+            fields = dict({"rebalance_timeout_ms": -1, "topic_partitions": None, "subscribed_topic_names": None,
+                           "subscribed_topic_regex": None}, **more)
+            answer = self.alice.call("ConsumerGroupHeartbeat", 1, **member, member_epoch=epoch, **fields)
+            self.assertEqual(answer["error_code"], 0, answer)
+            return answer["member_epoch"], answer["assignment"]
+
+        def topics(told):
+            return len(told["topic_partitions"])
+        epoch, told = beat(0, rebalance_timeout_ms=30000, topic_partitions=[], subscribed_topic_regex="later")
+        self.assertEqual(topics(told), 0)
+        self.assertEqual(beat(epoch), (epoch, None))
+        self.grant((DESCRIBE, TOPIC, "later"))
+        epoch, told = beat(epoch)
+        self.assertEqual(topics(told), 1)
+        self.assertEqual(beat(epoch), (epoch, None))
+        take_all(self.admin, "alice")
+        self.grant((READ, GROUP, "g-later"))
+        self.assertEqual(topics(beat(epoch)[1]), 0)
+        beat(-1)
+
     def test_what_is_refused_does_not_stop_the_rest(self):
         kwire.create_topic(self.admin, "mine")
         self.grant((READ, TOPIC, "mine"), (WRITE, TOPIC, "mine"), (READ, GROUP, "g3"))

@@ -88,6 +88,7 @@ struct beat_args {
     const char *names; /* letters; NULL = not said, but for a join "t" */
     const char *owned; /* NULL = not said, but for a join "" */
     bool bare;         /* a join says nothing of itself either */
+    uint64_t rights;   /* group_call.h */
 };
 
 static inline void put_owned(struct call *c, const char *text)
@@ -139,6 +140,7 @@ static inline struct call *beat_with(struct bench *b, struct beat_args a)
         put_owned(c, a.owned);
     if (a.client)
         c->c.client_id = str_of(a.client);
+    c->c.rights = a.rights;
     return bench_submit(b, c);
 }
 

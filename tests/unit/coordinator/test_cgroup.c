@@ -214,6 +214,18 @@ static void patterns_are_the_brokers_business(void **state)
     assert_true(str_eqz(cmember_of(b, "g", "B")->regex, "v"));
 }
 
+/* What is told of an assignment hangs on rights: with others it is told once more. */
+static void changed_rights_tell_the_assignment_again(void **state)
+{
+    EXPECT_BEAT(BEAT(b, .member = "A", .rights = 1), 1, "t0-3");
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 1, .rights = 1), 1, NULL);
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 1, .rights = 2), 1, "t0-3");
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 1, .rights = 2), 1, NULL);
+    bench_restart(b);
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 1, .rights = 2), 1, "t0-3");
+    EXPECT_BEAT(BEAT(b, .member = "A", .epoch = 1, .rights = 2), 1, NULL);
+}
+
 /* ---- topics change ---- */
 
 static void topics_that_grow_come_and_go(void **state)
@@ -614,12 +626,13 @@ UNIT_MAIN(TEST(the_first_member_gets_all), TEST(a_second_member_waits_for_what_t
           TEST(an_answer_that_got_lost), TEST(requests_that_make_no_sense),
           TEST(a_group_that_is_full), TEST(a_changed_subscription_makes_an_epoch),
           TEST(members_vote_for_an_assignor), TEST(patterns_are_the_brokers_business),
-          TEST(topics_that_grow_come_and_go), TEST(a_static_member_comes_back),
-          TEST(a_static_member_with_somebody_elses_id), TEST(a_static_member_that_stays_away),
-          TEST(the_silent_are_fenced), TEST(who_does_not_give_up_is_fenced),
-          TEST(who_gives_up_is_not), TEST(a_restart_changes_nothing),
-          TEST(what_has_gone_does_not_come_back), TEST(answers_wait_for_the_log),
-          TEST(a_step_that_cannot_be_written_is_undone), TEST(a_step_whose_replicas_are_late),
-          TEST(resigned_in_the_midst), TEST(offsets_want_the_members_epoch),
-          TEST(fetches_may_want_it_too), TEST(offsets_that_are_read_do_not_expire), TEST(described),
+          TEST(changed_rights_tell_the_assignment_again), TEST(topics_that_grow_come_and_go),
+          TEST(a_static_member_comes_back), TEST(a_static_member_with_somebody_elses_id),
+          TEST(a_static_member_that_stays_away), TEST(the_silent_are_fenced),
+          TEST(who_does_not_give_up_is_fenced), TEST(who_gives_up_is_not),
+          TEST(a_restart_changes_nothing), TEST(what_has_gone_does_not_come_back),
+          TEST(answers_wait_for_the_log), TEST(a_step_that_cannot_be_written_is_undone),
+          TEST(a_step_whose_replicas_are_late), TEST(resigned_in_the_midst),
+          TEST(offsets_want_the_members_epoch), TEST(fetches_may_want_it_too),
+          TEST(offsets_that_are_read_do_not_expire), TEST(described),
           TEST(listed_by_type_and_state), TEST(deleted))
