@@ -272,6 +272,8 @@ static void refreshed(struct store_batch *b)
     struct refresh *r = container_of(b, struct refresh, batch);
     store_batch_each (one, b)
         tell(r->f, one->user, one);
+    if (b->failed)
+        later(r->f);
     told(r->f);
     pthread_mutex_lock(&r->lock);
     r->over = true;
@@ -289,6 +291,8 @@ static void begin_refresh(struct task *t)
             path ? store_batch_add(&r->batch, store_op_get(path, false)) : NULL;
         if (one)
             one->user = (void *)&r->patterns[i];
+        else
+            r->batch.failed = true;
     }
     store_batch_submit(&r->batch, r->f->o.store, r->f->o.ex, refreshed);
 }

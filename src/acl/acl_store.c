@@ -113,6 +113,8 @@ static int list_tree(struct store *s, int tree, struct store_batch *ask, struct 
         struct store_op names = store_op_children(path, false);
         struct store_request in = {.ops = &names, .ops_n = 1};
         err = path ? store_run(s, &in) : -ENOMEM;
+        if (err == -ENOENT) /* it has just gone; the others have not */
+            err = 0;
         if (names.names_n)
             qsort(names.names, (size_t)names.names_n, sizeof(char *), by_name);
         if (!err)
