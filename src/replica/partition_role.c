@@ -186,6 +186,9 @@ static void leave(struct partition *p, enum partition_role role)
 void partition_make_offline(struct partition *p)
 {
     leave(p, PARTITION_OFFLINE);
+    /* Nobody else tells the coordinators: of a leader without a log the controller's requests fail.
+     */
+    replica_listeners_resigned(p, atomic_load(&p->leader_epoch));
 }
 
 void partition_step_down(struct partition *p, int32_t leader_epoch)

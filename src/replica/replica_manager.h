@@ -51,7 +51,8 @@ struct replica_listener {
     struct replica_listener *next; /* the manager's */
     /* This broker leads the partition in this epoch, whether or not it led it before. */
     void (*led)(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch);
-    /* Another broker does, or (leader_epoch -1) the replica here was deleted. */
+    /* Another broker does, or the log dir here has failed, or (leader_epoch -1) the replica here
+     * was deleted. */
     void (*resigned)(struct replica_listener *l, struct topic_partition tp, int32_t leader_epoch);
     /* These partitions of the topic are being deleted from the cluster. */
     void (*deleted)(struct replica_listener *l, struct str topic, const int32_t *partitions, int n);

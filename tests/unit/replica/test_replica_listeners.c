@@ -104,4 +104,34 @@ static void deletions_are_told_by_topic(void **state)
     }
 }
 
-UNIT_MAIN(unit_test(roles_are_told_in_order), unit_test(deletions_are_told_by_topic))
+/* The controller's requests about a replica whose dir has failed come to nothing, so this is all
+ * that its coordinator will hear: it answered from its memory until the restart (found by chaos).
+ */
+static void a_failed_dir_is_told_of_its_own(void **state)
+{
+    struct bench b;
+    struct news n = {.l = {.led = led, .resigned = resigned}};
+    enum kerr why;
+    bench_open_dirs(&b, 2);
+    replica_manager_listen(b.m, &n.l);
+    bench_lead(&b, "t", 0, lead_of(1, 3));
+    bench_lead(&b, "t", 1, lead_of(1, 3));
+    struct partition *p = replica_manager_find(b.m, bench_tp("t", 0), &why);
+    struct partition *q = replica_manager_find(b.m, bench_tp("t", 1), &why);
+    struct log *log = partition_log(p), *other = partition_log(q);
+    assert_ptr_not_equal(log_dir_of(log), log_dir_of(other));
+    n.text[0] = 0;
+    log_dir_fail(log_dir_of(log), EIO, "test");
+    log_unref(log);
+    log_unref(other);
+    partition_unref(p);
+    partition_unref(q);
+    sim_executor_drain(b.sim);
+    assert_string_equal(n.text, "resigned t-0 3; ");
+    bench_lead(&b, "t", 0, lead_of(2, 4)); /* fails, as there is no log */
+    assert_null(strstr(n.text, "led"));
+    bench_close(&b);
+}
+
+UNIT_MAIN(unit_test(roles_are_told_in_order), unit_test(deletions_are_told_by_topic),
+          unit_test(a_failed_dir_is_told_of_its_own))
