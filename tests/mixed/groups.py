@@ -84,35 +84,45 @@ class Offsets:
 
 
 class Member:
-    """kcat as the member of a group that reads a topic: all it has printed."""
+    """kcat as the member of a group that reads a topic: all it has printed. An Apache broker that has just started says of
+    every topic that it does not exist, until its controller has told it better, and kcat ends when it hears so: it is
+    started again then, and goes on where the group stands."""
 
     def __init__(self, c, group, topic="t"):
-        self.lines, self.lock = set(), threading.Lock()
+        self.lines, self.lock, self.ending = set(), threading.Lock(), False
         servers = ",".join(b.address for b in c.brokers.values())
-        self.process = subprocess.Popen(
-            ["kcat", "-b", servers, "-G", group, "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=10000",
-             "-X", "reconnect.backoff.max.ms=500", "-X", "topic.metadata.refresh.interval.ms=2000", "-u", "-q", topic],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.command = ["kcat", "-b", servers, "-G", group, "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=10000",
+                        "-X", "reconnect.backoff.max.ms=500", "-X", "topic.metadata.refresh.interval.ms=2000", "-u", "-q", topic]
+        self._start()
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
+
+    def _start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
+        with self.lock:
+            self.ending = True
+            self.process.terminate()
+        self.thread.join(30)
+        if self.thread.is_alive():
             self.process.kill()
-            self.process.wait()
-        self.thread.join(10)
-        self.process.stdout.close()
+            self.thread.join(10)
 
     def _read(self):
-        for raw in self.process.stdout:
+        while True:
+            for raw in self.process.stdout:
+                with self.lock:
+                    self.lines.add(raw.rstrip(b"\n"))
+            self.process.stdout.close()
+            self.process.wait()
             with self.lock:
-                self.lines.add(raw.rstrip(b"\n"))
+                if self.ending:
+                    return
+                self._start()
 
     def wait_all(self, values, deadline=200):
         def missing():
