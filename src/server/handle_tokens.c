@@ -14,6 +14,7 @@
 #include "server/broker.h"
 #include "server/broker_tokens.h"
 #include "server/handlers.h"
+#include "server/name_set.h"
 #include "server/request_later.h"
 
 enum { NO_TIME = -1 };
@@ -306,14 +307,29 @@ static bool concerns(const struct token_info *t, struct str principal)
            token_renewed_by(t, principal);
 }
 
-/* Is it asked for? */
-static bool is_wanted(const struct describe_delegation_token_request *in,
-                      const struct token_info *t, const struct str *owners)
+/* Does it concern one of those that are asked for? However many these are. */
+static bool is_wanted(const struct token_info *t, const struct name_set *owners)
 {
-    bool wanted = in->owners.n < 0;
-    for (int32_t i = 0; i < in->owners.n && !wanted; i++)
-        wanted = concerns(t, owners[i]);
+    bool wanted = name_set_has(owners, t->owner) || name_set_has(owners, t->requester);
+    for (int i = 0; i < t->renewers_n && !wanted; i++)
+        wanted = name_set_has(owners, t->renewers[i]);
     return wanted;
+}
+
+/* The owners that the request names. 0 or -ENOMEM. */
+static int gather_owners(const struct request *req, struct name_set *out)
+{
+    const struct describe_delegation_token_request *in = req->body;
+    int rc = name_set_init(out, req->arena, in->owners.n > 0 ? in->owners.n : 0);
+    for (int32_t i = 0; i < in->owners.n && !rc; i++) {
+        struct str one = principal_of(in->owners.v[i].principal_type,
+                                      in->owners.v[i].principal_name, req->arena);
+        if (one.p)
+            name_set_add(out, one);
+        else
+            rc = -ENOMEM;
+    }
+    return rc;
 }
 
 static bool may_see(const struct request *req, const struct token_info *t, struct str who)
@@ -348,19 +364,15 @@ static int describe_all(const struct request *req, struct describe_delegation_to
     struct arena *a = req->arena;
     struct token_info *all;
     int n;
+    struct name_set owners;
     struct str who = requester_of(req);
-    struct str *owners = arena_array(a, struct str, in->owners.n > 0 ? (size_t)in->owners.n : 0);
-    if (!who.p || !owners || tokens_list(broker_tokens(req->broker), a, &all, &n) != 0)
+    if (!who.p || gather_owners(req, &owners) ||
+        tokens_list(broker_tokens(req->broker), a, &all, &n) != 0)
         return -ENOMEM;
-    for (int32_t i = 0; i < in->owners.n; i++) {
-        owners[i] = principal_of(in->owners.v[i].principal_type, in->owners.v[i].principal_name, a);
-        if (!owners[i].p)
-            return -ENOMEM;
-    }
     out->tokens.v = describe_delegation_token_response_token_new(a, n);
     int rc = out->tokens.v ? 0 : -ENOMEM;
     for (int i = 0; i < n && !rc; i++)
-        if (is_wanted(in, &all[i], owners) && may_see(req, &all[i], who))
+        if ((in->owners.n < 0 || is_wanted(&all[i], &owners)) && may_see(req, &all[i], who))
             rc = describe(req, &all[i], &out->tokens.v[out->tokens.n++]);
     return rc;
 }

@@ -16,13 +16,7 @@
 #include "log/meta_properties.h"
 #include "log/partition_metadata.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 /* In memory of its own, as a file that was read: owned by who parses it. */
 static char *copy(const void *p, size_t n)

@@ -9,15 +9,9 @@
 
 #include "protocol/compression.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 static const size_t cap = 1 << 18;
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 static int read_in_steps(enum codec c, int magic, size_t step, const uint8_t *p, size_t n,
                          struct buf *out)

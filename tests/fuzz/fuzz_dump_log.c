@@ -14,16 +14,10 @@
 #include "base/checksum.h"
 #include "tools/tool_dump.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 static char folder[64];
 static FILE *nowhere;
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 static void remove_all(void)
 {

@@ -5,7 +5,7 @@
 
 #include "protocol/api.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {

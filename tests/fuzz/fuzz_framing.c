@@ -12,15 +12,9 @@
 #include "base/buf.h"
 #include "net/framing.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 enum { OPTIONS = 3, SCRATCH = 128, TRUSTED = 64 * 1024 };
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 struct walk {
     const uint8_t *at, *end; /* what the oracle has not seen */

@@ -31,15 +31,9 @@
 #include "protocol/msg/sync_group.h"
 #include "protocol/msg/update_metadata.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz_records.h"
 
 enum { START_MS = 1700000000, GROUPS_USED = 4, MEMBERS_USED = 3, RELOADS_MAX = 20 };
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 /* ---- the log and the shard on it ---- */
 
@@ -60,16 +54,10 @@ struct bench {
 
 static void write_batch(struct bench *b, const struct group_record *r, int n)
 {
-    struct batch_options o = BATCH_OPTIONS_DEFAULT;
-    struct batch_builder *builder = batch_builder_new(&o);
-    must(builder != NULL);
-    for (int i = 0; i < n; i++) {
-        struct group_key k;
+    struct group_key k;
+    for (int i = 0; i < n; i++)
         must(group_key_decode(r[i].key, &k) == 0);
-        must(batch_builder_add(builder, b->next++, START_MS, r[i].key, r[i].value, NULL, 0) == 0);
-    }
-    must(batch_builder_finish(builder, &b->bytes) == 0);
-    batch_builder_free(builder);
+    records_append(&b->bytes, &b->next, START_MS, r, n);
 }
 
 static void appended(struct task *t)
@@ -109,30 +97,19 @@ static void want_load(void *arg, int32_t partition, int32_t epoch, uint64_t load
     ((struct bench *)arg)->wanted = load;
 }
 
-static void add_batches(struct group_loading *l, uint8_t *p, size_t n)
+static int add_batch(void *loading, const struct batch *b)
 {
-    struct batch b;
-    for (size_t at = 0; batch_decode(p + at, n - at, n - at, &b) == BATCH_OK; at += b.size) {
-        if (b.magic == 2)
-            put_be32(p + at + BATCH_AT_CRC,
-                     crc32c(p + at + BATCH_AT_ATTRIBUTES, b.size - BATCH_AT_ATTRIBUTES));
-        must(batch_decode(p + at, n - at, n - at, &b) == BATCH_OK);
-        must(group_loading_add(l, &b) == 0);
-    }
+    return group_loading_add(loading, b);
 }
 
 /* The partition's groups as its bytes say now. */
 static void load(struct bench *b)
 {
     struct group_loading *l = group_loading_new(0);
-    uint8_t *copy = malloc(b->bytes.len + 1);
     uint64_t number = b->wanted;
-    must(l && copy);
+    must(l != NULL);
     b->wanted = 0;
-    if (b->bytes.len > 0)
-        memcpy(copy, b->bytes.p, b->bytes.len);
-    add_batches(l, copy, b->bytes.len);
-    free(copy); /* nothing borrows from the batches */
+    records_load(&b->bytes, add_batch, l);
     int n = group_loading_groups(l);
     struct group **groups = calloc((size_t)n + 1, sizeof(*groups));
     must(groups && group_loading_finish(l, group_shard_env(b->shard), groups) == 0);

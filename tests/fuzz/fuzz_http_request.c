@@ -8,13 +8,7 @@
 
 #include "server/http_request.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 static void check_within(struct str s, const char *p, size_t n)
 {

@@ -18,13 +18,7 @@
 #include "log/log_check.h"
 #include "log/log_open.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 static void quiet(enum logline_level level, const char *line, void *arg)
 {

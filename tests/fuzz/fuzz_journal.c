@@ -12,13 +12,7 @@
 #include "base/checksum.h"
 #include "metadata/journal_format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 /* Every frame whose length fits gets its right checksum. */
 static void mend_journal(uint8_t *p, size_t n)

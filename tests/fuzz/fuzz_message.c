@@ -9,6 +9,8 @@
 
 #include "protocol/api.h"
 
+#include "fuzz.h"
+
 #define CHECK(cond)  \
     do {             \
         if (!(cond)) \
@@ -30,8 +32,6 @@ static const struct msg_desc *choose(uint8_t key, uint8_t version)
             return all[i];
     return NULL;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {

@@ -12,13 +12,7 @@
 #include "base/checksum.h"
 #include "log/producer_state.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {

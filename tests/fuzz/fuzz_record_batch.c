@@ -13,15 +13,9 @@
 #include "protocol/records_append.h"
 #include "protocol/records_convert.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 enum { OPTIONS = 4 };
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 static void make_checksums_right(uint8_t *p, size_t n)
 {

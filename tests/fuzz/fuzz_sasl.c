@@ -14,13 +14,7 @@
 #include "sasl/sasl_server.h"
 #include "sasl/scram_messages.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 static struct str text_of(struct bytes b)
 {

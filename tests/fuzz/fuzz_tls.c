@@ -20,15 +20,9 @@
 #include "net/tls_store.h"
 #include "net/transport.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz.h"
 
 enum { STEPS_MAX = 100, TEXT_MAX = 2000 };
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 static char *text_of(BIO *b)
 {

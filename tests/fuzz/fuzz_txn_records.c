@@ -17,15 +17,9 @@
 #include "protocol/msg/describe_transactions.h"
 #include "protocol/msg/list_transactions.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+#include "fuzz_records.h"
 
 enum { START_MS = 1700000000, IDS_USED = 8 };
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
 
 struct bench {
     struct sim_clock clock;
@@ -49,13 +43,7 @@ static void append(struct group_log *log, struct group_append *a, const struct g
                    int n)
 {
     struct bench *b = container_of(log, struct bench, log);
-    struct batch_options o = BATCH_OPTIONS_DEFAULT;
-    struct batch_builder *builder = batch_builder_new(&o);
-    must(builder != NULL);
-    for (int i = 0; i < n; i++)
-        must(batch_builder_add(builder, b->next++, START_MS, r[i].key, r[i].value, NULL, 0) == 0);
-    must(batch_builder_finish(builder, &b->bytes) == 0);
-    batch_builder_free(builder);
+    records_append(&b->bytes, &b->next, START_MS, r, n);
     a->error = KERR_NONE;
     task_init(&a->task, appended);
     executor_post(sim_executor_ex(b->sim), &a->task);
@@ -85,25 +73,17 @@ static void want_load(void *arg, int32_t partition, int32_t epoch, uint64_t numb
     ((struct bench *)arg)->wanted = number;
 }
 
+static int add_batch(void *loading, const struct batch *b)
+{
+    return txn_loading_add(loading, b);
+}
+
 static int load(struct bench *b, struct txn ***ids)
 {
     struct txn_loading *l = txn_loading_new(0);
-    uint8_t *copy = malloc(b->bytes.len + 1);
-    struct batch batch;
     int n = 0;
-    must(l && copy);
-    if (b->bytes.len)
-        memcpy(copy, b->bytes.p, b->bytes.len);
-    size_t len = b->bytes.len;
-    for (size_t at = 0; batch_decode(copy + at, len - at, len - at, &batch) == BATCH_OK;
-         at += batch.size) {
-        if (batch.magic == 2)
-            put_be32(copy + at + BATCH_AT_CRC,
-                     crc32c(copy + at + BATCH_AT_ATTRIBUTES, batch.size - BATCH_AT_ATTRIBUTES));
-        must(batch_decode(copy + at, len - at, len - at, &batch) == BATCH_OK);
-        must(txn_loading_add(l, &batch) == 0);
-    }
-    free(copy); /* nothing borrows from the batches */
+    must(l != NULL);
+    records_load(&b->bytes, add_batch, l);
     must(txn_loading_take(l, ids, &n) == 0);
     txn_loading_free(l);
     return n;

@@ -11,13 +11,7 @@
 #include "metadata/token_node.h"
 #include "metadata/znode.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void must(bool b)
-{
-    if (!b)
-        abort();
-}
+#include "fuzz.h"
 
 static int broker(struct bytes data, struct arena *a)
 {

@@ -5,6 +5,7 @@
 
 #include "unit.h"
 
+#include <kafka/admin.h>
 #include <kafka/consumer.h>
 #include <kafka/producer.h>
 #include <pthread.h>
@@ -45,6 +46,17 @@ static inline kafka_producer_t *test_producer(struct mock *m, const char *const 
         fail_msg("%s", err);
     kafka_conf_free(conf);
     return p;
+}
+
+/* Takes the conf. */
+static inline kafka_admin_t *test_admin(kafka_conf_t *conf)
+{
+    char err[256] = "";
+    kafka_admin_t *a = kafka_admin_new(conf, err, sizeof err);
+    if (!a)
+        fail_msg("%s", err);
+    kafka_conf_free(conf);
+    return a;
 }
 
 static inline kafka_consumer_t *test_consumer(struct mock *m, const char *const *pairs)

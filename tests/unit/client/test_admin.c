@@ -12,12 +12,8 @@ struct admin_test {
 
 static void begin(struct admin_test *t, int nodes)
 {
-    char err[256];
     t->m = mock_start(nodes);
-    kafka_conf_t *conf = test_conf(t->m, NULL);
-    t->a = kafka_admin_new(conf, err, sizeof err);
-    assert_non_null(t->a);
-    kafka_conf_free(conf);
+    t->a = test_admin(test_conf(t->m, NULL));
 }
 
 static void end(struct admin_test *t)

@@ -1,8 +1,6 @@
 /* The admin client's ACLs against a mock broker. */
 #include "client/client_test.h"
 
-#include <kafka/admin.h>
-
 #include "protocol/errors.h"
 
 struct acls_test {
@@ -13,12 +11,8 @@ struct acls_test {
 
 static void begin(struct acls_test *t)
 {
-    char err[256];
     t->m = mock_start(2);
-    kafka_conf_t *conf = test_conf(t->m, NULL);
-    t->a = kafka_admin_new(conf, err, sizeof err);
-    assert_non_null(t->a);
-    kafka_conf_free(conf);
+    t->a = test_admin(test_conf(t->m, NULL));
 }
 
 static void end(struct acls_test *t)

@@ -1,8 +1,6 @@
 /* The admin client's delegation tokens against a mock broker. */
 #include "client/client_test.h"
 
-#include <kafka/admin.h>
-
 #include "protocol/errors.h"
 
 struct tokens_test {
@@ -12,12 +10,8 @@ struct tokens_test {
 
 static void begin(struct tokens_test *t)
 {
-    char err[256];
     t->m = mock_start(2);
-    kafka_conf_t *conf = test_conf(t->m, NULL);
-    t->a = kafka_admin_new(conf, err, sizeof err);
-    assert_non_null(t->a);
-    kafka_conf_free(conf);
+    t->a = test_admin(test_conf(t->m, NULL));
 }
 
 static void end(struct tokens_test *t)

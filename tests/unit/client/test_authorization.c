@@ -204,13 +204,9 @@ static void a_group_of_others_is_named(void **state)
 /* It is over at once, not when the call's time is. */
 static void calls_about_a_group_of_others_end_with_that(void **state)
 {
-    char err[256];
     struct mock *m = mock_start(1);
-    kafka_conf_t *conf = test_conf(m, NULL);
-    kafka_admin_t *a = kafka_admin_new(conf, err, sizeof err);
+    kafka_admin_t *a = test_admin(test_conf(m, NULL));
     kafka_offset_list_t *offsets;
-    kafka_conf_free(conf);
-    assert_non_null(a);
     mock_script(m, API_FIND_COORDINATOR, MOCK_ERROR, KERR_GROUP_AUTHORIZATION_FAILED, -1);
     assert_int_equal(kafka_admin_group_offsets(a, "g", NULL, 0, 0, -1, &offsets),
                      KERR_GROUP_AUTHORIZATION_FAILED);

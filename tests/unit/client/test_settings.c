@@ -100,16 +100,6 @@ static void see(void *arg, const struct request_header *head, const void *reques
     }
 }
 
-static kafka_admin_t *test_admin(kafka_conf_t *conf)
-{
-    char err[256] = "";
-    kafka_admin_t *a = kafka_admin_new(conf, err, sizeof err);
-    if (!a)
-        fail_msg("%s", err);
-    kafka_conf_free(conf);
-    return a;
-}
-
 /* ---- producer ---- */
 
 static void produce_requests_carry_what_was_set(void **state)
