@@ -33,7 +33,7 @@ SETTINGS = {
     "zookeeper.session.timeout.ms": "3000", "zookeeper.connection.timeout.ms": "60000",
     "replica.lag.time.max.ms": "4000", "replica.socket.timeout.ms": "6000", "controller.socket.timeout.ms": "6000",
     "default.replication.factor": "3", "min.insync.replicas": "2", "unclean.leader.election.enable": "false",
-    "offsets.topic.replication.factor": "3", "offsets.topic.num.partitions": "3", "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "3", "offsets.topic.num.partitions": str(txns.OFFSETS_PARTITIONS), "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000", "group.consumer.session.timeout.ms": "5000",
     "group.consumer.min.heartbeat.interval.ms": "300", "group.consumer.heartbeat.interval.ms": "1000",

@@ -7,6 +7,7 @@ A request without an answer may have its effect late, in a later transaction of 
 after one the producer asks for another epoch before its next transaction, which shuts out what is late."""
 import threading
 
+import groupwire
 import kwire
 import records
 import txn_history
@@ -14,6 +15,7 @@ from view import GONE
 from workload import DUPLICATE, OUT_OF_ORDER, Worker
 
 TOPICS, PARTITIONS = ("ta", "tb"), 3
+OFFSETS_PARTITIONS = 3
 TRANSACTIONAL = 16
 AGAIN = {3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56, 74, 75, 78, 88}
 FENCED = {47, 90}    # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
@@ -99,12 +101,23 @@ class Wire:
         self.seat.history.given(self.seat.number, self.id, self.epoch)
 
     def offset(self):
-        """The group's."""
-        a = self.at_coordinator(
-            GROUP, "OffsetFetch", 7, lambda a: a["error_code"] or a["topics"][0]["partitions"][0]["error_code"],
-            group_id=self.seat.group, require_stable=True,
-            topics=[{"name": self.seat.source.topic, "partition_indexes": [self.seat.source.index]}])
-        return max(0, a["topics"][0]["partitions"][0]["committed_offset"])
+        """The group's. A coordinator of yesterday may say what was committed yesterday (a member would be refused there when
+        it commits; this one is none): so who answers must be in office, before and after."""
+        partition = groupwire.partition_of(self.seat.group, OFFSETS_PARTITIONS)
+        while True:
+            before = self.view.state("__consumer_offsets", partition)
+            a = self.at_coordinator(
+                GROUP, "OffsetFetch", 7, lambda a: a["error_code"] or a["topics"][0]["partitions"][0]["error_code"],
+                group_id=self.seat.group, require_stable=True,
+                topics=[{"name": self.seat.source.topic, "partition_indexes": [self.seat.source.index]}])
+            after = self.view.state("__consumer_offsets", partition)
+            if before and after and before["leader"] == after["leader"] == self.where[GROUP] and \
+                    before["leader_epoch"] == after["leader_epoch"]:
+                return max(0, a["topics"][0]["partitions"][0]["committed_offset"])
+            self.where[GROUP] = None
+            if self.seat.give_up.is_set():
+                raise Ended(None, True)
+            self.seat.give_up.wait(0.1)
 
     def add(self, partitions):
         topics = {}
