@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stddef.h>
 
+#include "base/hmap.h"
 #include "base/utf8.h"
 
 struct name {
@@ -186,6 +187,11 @@ uint32_t acl_operations_of(enum acl_resource_type type)
 
 /* ---- bindings ---- */
 
+uint64_t acl_pattern_hash(const struct acl_pattern *p)
+{
+    return hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
+}
+
 bool acl_pattern_eq(const struct acl_pattern *a, const struct acl_pattern *b)
 {
     return a->type == b->type && a->kind == b->kind && str_eq(a->name, b->name);
@@ -195,6 +201,15 @@ bool acl_entry_eq(const struct acl_entry *a, const struct acl_entry *b)
 {
     return a->operation == b->operation && a->permission == b->permission &&
            str_eq(a->principal, b->principal) && str_eq(a->host, b->host);
+}
+
+struct str acl_user_of(struct str principal)
+{
+    static const char type[] = "User:";
+    int32_t n = (int32_t)sizeof(type) - 1;
+    if (principal.len < n || memcmp(principal.p, type, (size_t)n) != 0)
+        return STR_NULL;
+    return (struct str){principal.p + n, principal.len - n};
 }
 
 bool acl_principal_ok(struct str principal)

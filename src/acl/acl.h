@@ -126,8 +126,12 @@ enum acl_pattern_type acl_pattern_of_code(int8_t code);
 /* Bits (1 << operation) of what can be done with a resource of the type, without ALL. */
 uint32_t acl_operations_of(enum acl_resource_type type);
 
+/* For tables whose key is a pattern. */
+uint64_t acl_pattern_hash(const struct acl_pattern *p);
 bool acl_pattern_eq(const struct acl_pattern *a, const struct acl_pattern *b);
 bool acl_entry_eq(const struct acl_entry *a, const struct acl_entry *b);
+/* The name in "User:name"; null: the principal is of another type, which no client has. */
+struct str acl_user_of(struct str principal);
 /* Does the principal text have a type and a colon? */
 bool acl_principal_ok(struct str principal);
 /* Why no resource can have the name; NULL = it can. Static text. */

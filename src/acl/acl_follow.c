@@ -146,7 +146,7 @@ static bool same_pattern(const struct hnode *h, const void *key)
 
 static void add_pattern(struct flow *flow, struct hmap *seen, const struct acl_pattern *p)
 {
-    uint64_t hash = hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
+    uint64_t hash = acl_pattern_hash(p);
     if (hmap_find(seen, hash, same_pattern, p))
         return;
     struct asked *asked = arena_new(&flow->arena, struct asked);

@@ -73,20 +73,10 @@ int acl_host_parse(struct str text, struct in6_addr *out)
     return 0;
 }
 
-/* The name of a user; null when the principal is of another type, which is nobody here. */
-static struct str user_of(struct str principal)
-{
-    static const char type[] = "User:";
-    int32_t n = (int32_t)sizeof(type) - 1;
-    if (principal.len < n || memcmp(principal.p, type, (size_t)n) != 0)
-        return STR_NULL;
-    return (struct str){principal.p + n, principal.len - n};
-}
-
 /* False: it holds for nobody. */
 static bool grant_of(const struct acl_entry *e, struct grant *out)
 {
-    *out = (struct grant){.user = user_of(e->principal), .any_host = str_eqz(e->host, "*")};
+    *out = (struct grant){.user = acl_user_of(e->principal), .any_host = str_eqz(e->host, "*")};
     if (out->user.len < 0 || e->operation < ACL_ALL || (int)e->operation >= ACL_OPERATIONS)
         return false;
     if (!out->any_host && acl_host_parse(e->host, &out->host) != 0)
@@ -136,12 +126,6 @@ static void merge_grants(struct acl_resource *r)
         r->everybody_n++;
 }
 
-static uint64_t pattern_hash(enum acl_resource_type type, enum acl_pattern_type kind,
-                             struct str name)
-{
-    return hash_str(name) ^ hash_int((uint64_t)type << 8 | (uint64_t)kind);
-}
-
 static size_t length(struct str s)
 {
     return s.len > 0 ? (size_t)s.len : 0;
@@ -172,7 +156,7 @@ struct acl_resource *acl_resource_new(const struct acl_pattern *pattern,
     r->entries = (struct acl_entry *)(r->grants + n);
     char *at = (char *)(r->entries + n);
     r->pattern.name = keep(&at, pattern->name);
-    r->hash = pattern_hash(pattern->type, pattern->kind, pattern->name);
+    r->hash = acl_pattern_hash(pattern);
     for (int i = 0; i < n; i++) {
         r->entries[i] = entries[i];
         r->entries[i].principal = keep(&at, entries[i].principal);
@@ -285,22 +269,19 @@ struct acl_resource *const *acl_index_resources(const struct acl_index *x, int *
     return x->all;
 }
 
-static struct acl_resource *find(const struct acl_index *x, enum acl_resource_type type,
-                                 enum acl_pattern_type kind, struct str name)
+struct acl_resource *acl_index_find(const struct acl_index *x, const struct acl_pattern *pattern)
 {
-    uint64_t hash = pattern_hash(type, kind, name);
-    for (size_t at = hash & x->mask; x->slots[at]; at = (at + 1) & x->mask) {
-        const struct acl_pattern *p = &x->slots[at]->pattern;
-        if (x->slots[at]->hash == hash && p->type == type && p->kind == kind &&
-            str_eq(p->name, name))
+    uint64_t hash = acl_pattern_hash(pattern);
+    for (size_t at = hash & x->mask; x->slots[at]; at = (at + 1) & x->mask)
+        if (x->slots[at]->hash == hash && acl_pattern_eq(&x->slots[at]->pattern, pattern))
             return x->slots[at];
-    }
     return NULL;
 }
 
-struct acl_resource *acl_index_find(const struct acl_index *x, const struct acl_pattern *pattern)
+static struct acl_resource *find(const struct acl_index *x, enum acl_resource_type type,
+                                 enum acl_pattern_type kind, struct str name)
 {
-    return find(x, pattern->type, pattern->kind, pattern->name);
+    return acl_index_find(x, &(struct acl_pattern){type, kind, name});
 }
 
 /* ---- decisions ---- */

@@ -232,11 +232,6 @@ struct addition {
     int first, last;
 };
 
-static uint64_t hash_of(const struct acl_pattern *p)
-{
-    return hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
-}
-
 static bool same_pattern(const struct hnode *h, const void *key)
 {
     return acl_pattern_eq(&hmap_entry(h, struct addition, node)->pattern, key);
@@ -274,7 +269,7 @@ static int group_additions(const struct acl_binding *bindings, int n, struct hma
 {
     for (int i = 0; i < n; i++) {
         const struct acl_pattern *p = &bindings[i].pattern;
-        uint64_t hash = hash_of(p);
+        uint64_t hash = acl_pattern_hash(p);
         struct hnode *h = hmap_find(by_pattern, hash, same_pattern, p);
         next[i] = -1;
         if (h) {
@@ -416,7 +411,7 @@ static bool same_chain(const struct hnode *h, const void *key)
 
 static struct filter_chain *chain_of(const struct filter_index *x, const struct acl_pattern *p)
 {
-    struct hnode *h = hmap_find(&x->by_pattern, hash_of(p), same_chain, p);
+    struct hnode *h = hmap_find(&x->by_pattern, acl_pattern_hash(p), same_chain, p);
     return h ? hmap_entry(h, struct filter_chain, node) : NULL;
 }
 
@@ -447,7 +442,7 @@ static int index_filters(struct filter_index *x, const struct acl_filter *filter
         if (!c) {
             c = &x->chains[i];
             *c = (struct filter_chain){.pattern = p, .first = -1};
-            if (hmap_put(&x->by_pattern, &c->node, hash_of(&p)) != 0)
+            if (hmap_put(&x->by_pattern, &c->node, acl_pattern_hash(&p)) != 0)
                 return -ENOMEM;
         }
         chain_add(x, c, i);

@@ -91,7 +91,7 @@ static struct str trim(struct str s)
 /* One of the list. Principals of another type than User are nobody's here. */
 static int take_super(struct authorizer *z, struct str principal, char *err, size_t err_n)
 {
-    static const char type[] = "User:";
+    struct str user = acl_user_of(principal);
     if (!principal.len)
         return 0;
     if (!acl_principal_ok(principal)) {
@@ -101,13 +101,12 @@ static int take_super(struct authorizer *z, struct str principal, char *err, siz
                  STR_ARG(principal));
         return -EINVAL;
     }
-    int32_t n = (int32_t)sizeof(type) - 1;
-    if (principal.len < n || memcmp(principal.p, type, (size_t)n) != 0) {
+    if (str_is_null(user)) {
         say_warn(component, "super.users: no client has the principal %.*s, their type is User",
                  STR_ARG(principal));
         return 0;
     }
-    return add_super(z, (struct str){principal.p + n, principal.len - n});
+    return add_super(z, user);
 }
 
 static int take_supers(struct authorizer *z, const char *list, char *err, size_t err_n)
@@ -251,15 +250,10 @@ static bool pattern_equals(const struct hnode *h, const void *key)
     return acl_pattern_eq(acl_resource_pattern(hmap_entry(h, struct row, node)->r), key);
 }
 
-static uint64_t pattern_hash(const struct acl_pattern *p)
-{
-    return hash_str(p->name) ^ hash_int((uint64_t)p->type << 8 | (uint64_t)p->kind);
-}
-
 /* The lock is held. Takes the resource (NULL: it has no ACLs) in the place of what there was. */
 static int set_row(struct authorizer *z, const struct acl_pattern *p, struct acl_resource *r)
 {
-    uint64_t hash = pattern_hash(p);
+    uint64_t hash = acl_pattern_hash(p);
     struct hnode *h = hmap_find(&z->table, hash, pattern_equals, p);
     struct row *row = h ? hmap_entry(h, struct row, node) : NULL;
     if (row && !r) {
@@ -301,7 +295,8 @@ int authorizer_add(struct authorizer *z, const struct acl_binding *b)
     const struct acl_entry *was = NULL;
     int n = 0;
     pthread_mutex_lock(&z->lock);
-    struct hnode *h = hmap_find(&z->table, pattern_hash(&b->pattern), pattern_equals, &b->pattern);
+    struct hnode *h =
+        hmap_find(&z->table, acl_pattern_hash(&b->pattern), pattern_equals, &b->pattern);
     if (h)
         was = acl_resource_entries(hmap_entry(h, struct row, node)->r, &n);
     struct acl_entry *all = calloc((size_t)n + 1, sizeof(*all));

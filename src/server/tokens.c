@@ -7,6 +7,7 @@
 
 #include <openssl/crypto.h>
 
+#include "acl/acl.h"
 #include "base/hmap.h"
 
 enum { KINDS = 2 };
@@ -213,16 +214,6 @@ bool tokens_hmac(const struct tokens *t, struct str id, uint8_t out[TOKEN_HMAC_L
     return token_hmac(t->key, id, out);
 }
 
-/* Users of another type than User cannot be told apart from users here. */
-static struct str user_of(struct str principal)
-{
-    static const char type[] = "User:";
-    int32_t n = (int32_t)sizeof(type) - 1;
-    if (principal.len <= n || memcmp(principal.p, type, (size_t)n) != 0)
-        return STR_NULL;
-    return (struct str){principal.p + n, principal.len - n};
-}
-
 bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
                   struct sasl_token *out)
 {
@@ -230,12 +221,14 @@ bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena 
     int64_t now = clock_wall_ms(t->clock);
     pthread_rwlock_rdlock(&t->lock);
     const struct token *one = find(t, id);
-    struct str user = one && !token_expired(&one->info, now) ? user_of(one->info.owner) : STR_NULL;
-    if (user.p) {
+    struct str user =
+        one && !token_expired(&one->info, now) ? acl_user_of(one->info.owner) : STR_NULL;
+    bool found = user.len > 0; /* owners of another type than User would pass for users */
+    if (found) {
         out->credential = one->secret.credentials[m == SASL_SCRAM_SHA_512];
         out->user = arena_str(a, user);
         out->expires_ms = one->info.expiry_ms;
     }
     pthread_rwlock_unlock(&t->lock);
-    return user.p && out->user.p;
+    return found && out->user.p;
 }

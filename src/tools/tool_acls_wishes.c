@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "acl/acl.h"
 #include "tools/tool_acls.h"
 
 enum { TEXT = 512 };
@@ -91,30 +92,10 @@ static struct acls_wishes resources(struct acls *t, bool needed)
 
 #define BIT(operation) (1u << (operation))
 
-/* What may be said of a resource, beside All. */
-static unsigned known_operations(int type)
-{
-    static const unsigned known[] = {
-        [KAFKA_ACL_RESOURCE_TOPIC] = BIT(KAFKA_ACL_READ) | BIT(KAFKA_ACL_WRITE) |
-                                     BIT(KAFKA_ACL_CREATE) | BIT(KAFKA_ACL_DESCRIBE) |
-                                     BIT(KAFKA_ACL_DELETE) | BIT(KAFKA_ACL_ALTER) |
-                                     BIT(KAFKA_ACL_DESCRIBE_CONFIGS) | BIT(KAFKA_ACL_ALTER_CONFIGS),
-        [KAFKA_ACL_RESOURCE_GROUP] =
-            BIT(KAFKA_ACL_READ) | BIT(KAFKA_ACL_DESCRIBE) | BIT(KAFKA_ACL_DELETE),
-        [KAFKA_ACL_RESOURCE_CLUSTER] =
-            BIT(KAFKA_ACL_CREATE) | BIT(KAFKA_ACL_CLUSTER_ACTION) |
-            BIT(KAFKA_ACL_DESCRIBE_CONFIGS) | BIT(KAFKA_ACL_ALTER_CONFIGS) |
-            BIT(KAFKA_ACL_IDEMPOTENT_WRITE) | BIT(KAFKA_ACL_ALTER) | BIT(KAFKA_ACL_DESCRIBE),
-        [KAFKA_ACL_RESOURCE_TRANSACTIONAL_ID] = BIT(KAFKA_ACL_DESCRIBE) | BIT(KAFKA_ACL_WRITE),
-        [KAFKA_ACL_RESOURCE_DELEGATION_TOKEN] = BIT(KAFKA_ACL_DESCRIBE),
-        [KAFKA_ACL_RESOURCE_USER] = BIT(KAFKA_ACL_CREATE_TOKENS) | BIT(KAFKA_ACL_DESCRIBE_TOKENS),
-    };
-    return known[type] | BIT(KAFKA_ACL_ALL);
-}
-
 static void check_operations(struct acls *t, const struct acls_wish *w)
 {
-    unsigned known = known_operations(w->resource.resource_type);
+    unsigned known =
+        BIT(KAFKA_ACL_ALL) | acl_operations_of((enum acl_resource_type)w->resource.resource_type);
     char names[TEXT] = "";
     size_t at = 0;
     bool fine = true;
