@@ -190,6 +190,16 @@ const struct acl_entry *acl_resource_entries(const struct acl_resource *r, int *
     return r->entries;
 }
 
+bool acl_resource_has(const struct acl_resource *r, const struct acl_entry *entries, int n)
+{
+    if (r->entries_n != n)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!acl_entry_eq(&r->entries[i], &entries[i]))
+            return false;
+    return true;
+}
+
 /* ---- the index ---- */
 
 static int by_number(const void *a, const void *b)

@@ -35,6 +35,8 @@ struct acl_resource *acl_resource_ref(struct acl_resource *r);
 void acl_resource_unref(struct acl_resource *r); /* NULL is fine */
 const struct acl_pattern *acl_resource_pattern(const struct acl_resource *r);
 const struct acl_entry *acl_resource_entries(const struct acl_resource *r, int *n);
+/* Are its entries these, in this order? */
+bool acl_resource_has(const struct acl_resource *r, const struct acl_entry *entries, int n);
 
 struct acl_index;
 /* The resources' patterns differ. References are taken. NULL without memory. Returns owned. */

@@ -48,6 +48,7 @@ struct authorizer {
     struct seldom seldom;
     pthread_mutex_t lock;
     struct hmap table; /* of struct row */
+    bool changed;      /* the table, since the index was made */
 };
 
 /* ---- who is above it ---- */
@@ -209,8 +210,11 @@ static void await_deciders(struct authorizer *z)
             sched_yield();
 }
 
+/* The lock is held. Nothing has changed: nothing to do. A change made here is heard of twice. */
 static int publish(struct authorizer *z)
 {
+    if (!z->changed)
+        return 0;
     struct acl_resource **all = calloc(z->table.n + 1, sizeof(*all));
     int n = 0;
     if (!all)
@@ -223,6 +227,7 @@ static int publish(struct authorizer *z)
         return -ENOMEM;
     struct acl_index *old = atomic_exchange(&z->index, made);
     atomic_fetch_add(&z->state, 1);
+    z->changed = false;
     await_deciders(z);
     acl_index_free(old);
     return 0;
@@ -250,14 +255,19 @@ static bool pattern_equals(const struct hnode *h, const void *key)
     return acl_pattern_eq(acl_resource_pattern(hmap_entry(h, struct row, node)->r), key);
 }
 
+/* The lock is held. NULL: it has no ACLs. */
+static struct row *find_row(const struct authorizer *z, const struct acl_pattern *p)
+{
+    struct hnode *h = hmap_find(&z->table, acl_pattern_hash(p), pattern_equals, p);
+    return h ? hmap_entry(h, struct row, node) : NULL;
+}
+
 /* The lock is held. Takes the resource (NULL: it has no ACLs) in the place of what there was. */
 static int set_row(struct authorizer *z, const struct acl_pattern *p, struct acl_resource *r)
 {
-    uint64_t hash = acl_pattern_hash(p);
-    struct hnode *h = hmap_find(&z->table, hash, pattern_equals, p);
-    struct row *row = h ? hmap_entry(h, struct row, node) : NULL;
+    struct row *row = find_row(z, p);
     if (row && !r) {
-        hmap_remove(&z->table, h);
+        hmap_remove(&z->table, &row->node);
         acl_resource_unref(row->r);
         free(row);
     } else if (row) {
@@ -267,25 +277,29 @@ static int set_row(struct authorizer *z, const struct acl_pattern *p, struct acl
         row = calloc(1, sizeof(*row));
         if (row)
             row->r = r;
-        if (!row || hmap_put(&z->table, &row->node, hash) != 0) {
+        if (!row || hmap_put(&z->table, &row->node, acl_pattern_hash(p)) != 0) {
             free(row);
             acl_resource_unref(r);
             return -ENOMEM;
         }
     }
+    z->changed = true;
     return 0;
 }
 
 int authorizer_put(struct authorizer *z, const struct acl_stored *now)
 {
     bool has = now->status == -EBADMSG || (!now->status && now->node.n + now->node.strange_n > 0);
-    struct acl_resource *r = NULL;
+    int rc = 0;
     if (now->status && now->status != -ENOENT && now->status != -EBADMSG)
         return 0;
-    if (has && !(r = acl_resource_new(&now->pattern, now->node.entries, now->node.n)))
-        return -ENOMEM;
     pthread_mutex_lock(&z->lock);
-    int rc = set_row(z, &now->pattern, r);
+    const struct row *row = find_row(z, &now->pattern);
+    if (row ? !has || !acl_resource_has(row->r, now->node.entries, now->node.n) : has) {
+        struct acl_resource *r =
+            has ? acl_resource_new(&now->pattern, now->node.entries, now->node.n) : NULL;
+        rc = has && !r ? -ENOMEM : set_row(z, &now->pattern, r);
+    }
     pthread_mutex_unlock(&z->lock);
     return rc;
 }
@@ -295,10 +309,9 @@ int authorizer_add(struct authorizer *z, const struct acl_binding *b)
     const struct acl_entry *was = NULL;
     int n = 0;
     pthread_mutex_lock(&z->lock);
-    struct hnode *h =
-        hmap_find(&z->table, acl_pattern_hash(&b->pattern), pattern_equals, &b->pattern);
-    if (h)
-        was = acl_resource_entries(hmap_entry(h, struct row, node)->r, &n);
+    const struct row *row = find_row(z, &b->pattern);
+    if (row)
+        was = acl_resource_entries(row->r, &n);
     struct acl_entry *all = calloc((size_t)n + 1, sizeof(*all));
     if (all && n)
         memcpy(all, was, (size_t)n * sizeof(*all));

@@ -165,6 +165,27 @@ static void in_force_when_published(void **state)
     assert_true(may("x", "t"));
 }
 
+/* What is made here is heard of a second time, by its notice. */
+static void what_is_heard_twice_changes_nothing(void **state)
+{
+    make("", false);
+    struct acl_entry e[] = {allow("t", "User:a").entry, allow("t", "User:b").entry};
+    uint64_t was = authorizer_state(broker.z);
+    for (int n = 0; n <= 2; n++) {
+        for (int again = 0; again < 2; again++) {
+            put("t", e, n, n ? 0 : -ENOENT);
+            assert_int_equal(authorizer_publish(broker.z), 0);
+            assert_int_equal(authorizer_state(broker.z), was + (uint64_t)n);
+        }
+        assert_int_equal(may("b", "t"), n == 2);
+    }
+    for (int again = 0; again < 2; again++) {
+        put("t", NULL, 0, -EBADMSG);
+        assert_int_equal(authorizer_publish(broker.z), 0);
+        assert_int_equal(authorizer_state(broker.z), was + 3);
+    }
+}
+
 static void what_there_is(void **state)
 {
     struct arena a;
@@ -273,5 +294,6 @@ static void while_acls_change(void **state)
 #define with_end(f) cmocka_unit_test_teardown(f, end)
 UNIT_MAIN(with_end(without_one_all_is_allowed), with_end(super_users),
           with_end(super_users_that_are_none), with_end(the_default),
-          with_end(in_force_when_published), with_end(what_there_is),
-          with_end(denials_are_told_once_in_a_while), with_end(while_acls_change))
+          with_end(in_force_when_published), with_end(what_is_heard_twice_changes_nothing),
+          with_end(what_there_is), with_end(denials_are_told_once_in_a_while),
+          with_end(while_acls_change))
