@@ -24,6 +24,7 @@ struct client {
     struct peer *peers[SIM_HOSTS];
     struct known known[KNOWN_MAX];
     int known_n;
+    int oldest; /* the next to give its place away, when full */
     int controller;
 };
 
@@ -101,7 +102,11 @@ static struct known *known_of(struct client *c, const char *topic, int32_t parti
             return &c->known[i];
     if (!make)
         return NULL;
-    struct known *k = &c->known[c->known_n < KNOWN_MAX ? c->known_n++ : 0];
+    struct known *k = &c->known[c->oldest];
+    if (c->known_n < KNOWN_MAX)
+        k = &c->known[c->known_n++];
+    else /* in turn, so that all partitions of one topic have a place beside each other */
+        c->oldest = (c->oldest + 1) % KNOWN_MAX;
     snprintf(k->topic, sizeof(k->topic), "%s", topic);
     k->partition = partition;
     return k;
