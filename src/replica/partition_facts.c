@@ -10,6 +10,15 @@ static int32_t min_isr_locked(const struct partition *p)
     return min;
 }
 
+/* Replicas that a reassignment only brings here are not lacking: those that it goes by count. */
+static int32_t wanted_locked(const struct partition *p)
+{
+    int32_t n = p->replicas_n - (p->adding ? 1 : 0);
+    for (int32_t i = 0; i < p->remotes_n; i++)
+        n -= p->remotes[i].adding ? 1 : 0;
+    return n;
+}
+
 static void leader_facts_locked(const struct partition *p, struct partition_facts *f)
 {
     int32_t min = min_isr_locked(p);
@@ -17,7 +26,7 @@ static void leader_facts_locked(const struct partition *p, struct partition_fact
     f->moving = atomic_load(&p->moving);
     f->isr_n = p->isr_n;
     f->replicas_n = p->replicas_n;
-    f->under_replicated = p->isr_n < p->replicas_n;
+    f->under_replicated = p->isr_n < wanted_locked(p);
     f->under_min_isr = p->isr_n < min;
     f->at_min_isr = p->isr_n == min;
     f->stable_lag = log_high_watermark(p->log) - log_last_stable_offset(p->log);

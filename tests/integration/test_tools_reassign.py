@@ -71,6 +71,11 @@ class Reassign(unittest.TestCase):
             f.write(content if isinstance(content, str) else json.dumps(content))
         return path
 
+    def kafka_topics(self, *args):
+        r = run_tool("kafka-topics", "--bootstrap-server", self.cluster.broker(1).address, *args)
+        self.assertEqual(r.status, 0, r.text + r.err)
+        return r
+
     def tool(self, *args, status=0):
         at = ",".join(self.cluster.broker(i).address for i in (1, 2, 3))
         r = run_tool("kafka-reassign-partitions", "--bootstrap-server", at, *args)
@@ -152,6 +157,13 @@ class Throttles(Reassign):
                                             (2, RATES[1]): "50", (t, LISTS[0]): "0:1", (t, LISTS[1]): "0:2"})
         self.assertEqual(self.tool("--list").text, "Current partition reassignments:\n%s-0: replicas: 2,1. adding: 2. "
                                                    "removing: 1.\n" % t)
+        # who comes is named, and does not count as lacking
+        self.wait_seen(t, 0, [2, 1])
+        r = self.kafka_topics("--describe", "--topic", t)
+        self.assertIn("\tReplicationFactor: 1\t", r.lines[0])
+        self.assertEqual(r.lines[1], "\tTopic: %s\tPartition: 0\tLeader: 1\tReplicas: 2,1\tIsr: 1\tAdding Replicas: 2\t"
+                                     "Removing Replicas: 1\tElr: N/A\tLastKnownElr: N/A" % t)
+        self.assertEqual(self.kafka_topics("--describe", "--under-replicated-partitions").text, "")
         # as much passes as the window allows, and the answer that is under way then
         until("the throttle is used up", lambda: self.size(2, t, 0) > rate * WINDOW_S)
         r = self.act("--verify", {(t, 0): [2]})

@@ -182,11 +182,19 @@ static void a_reassignment_is_known(void **state)
     assert_int_equal(bench_lead(&g.b, "t", 0, l), KERR_NONE);
     partition_facts(g.p, &f);
     assert_true(f.moving && partition_adds_replica(g.p, 3));
+    assert_true(!f.under_replicated && f.isr_n == 2 && f.replicas_n == 3); /* 3 only comes */
     assert_true(!partition_adds_replica(g.p, 2) && !partition_adds_replica(g.p, 9));
     l.leader_epoch = l.partition_epoch = 2;
-    l.adding_n = 0;
+    l.isr_n = 1;
     assert_int_equal(bench_lead(&g.b, "t", 0, l), KERR_NONE);
     partition_facts(g.p, &f);
+    assert_true(f.moving && f.under_replicated); /* but 2 is lacking */
+    l.leader_epoch = l.partition_epoch = 3;
+    l.adding_n = 0;
+    l.isr_n = 2;
+    assert_int_equal(bench_lead(&g.b, "t", 0, l), KERR_NONE);
+    partition_facts(g.p, &f);
+    assert_true(f.under_replicated); /* it is here, and lags */
     assert_true(!f.moving && !partition_adds_replica(g.p, 3));
     rig_close(&g);
 }
