@@ -18,7 +18,8 @@
 #include "sim_run.h"
 
 static const char usage[] =
-    "kafkad-sim: whole clusters in one process, from one seed\n"
+    "kafkad-sim: whole clusters in one process, from one seed; ends with 1 when a run failed.\n"
+    "Takes at least one of --seed, --file and --fresh.\n"
     "  --seed N        one run; the same seed is the same run (see its trace)\n"
     "  --steps M       work and faults for M steps instead of --seconds\n"
     "  --seconds S     simulated seconds of work and faults (120)\n"
@@ -159,9 +160,26 @@ enum choice {
     HELP
 };
 
+static void misused(const char *what, const char *value)
+{
+    fprintf(stderr, "kafkad-sim: %s%s%s\n", what, value ? ": " : "", value ? value : "");
+    fputs(usage, stderr);
+    exit(2);
+}
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        misused("not a whole number", text);
+    return n;
+}
+
 static void take_option(enum choice o, const char *value, struct asked *a)
 {
-    uint64_t n = value ? strtoull(value, NULL, 10) : 0;
+    uint64_t n = value && o != FROM_FILE ? number(value) : 0;
     switch (o) {
     case SEED:
         a->run.seed = n;
@@ -179,7 +197,7 @@ static void take_option(enum choice o, const char *value, struct asked *a)
         a->run.verbose = true;
         break;
     case FRESH:
-        a->fresh = strtod(value, NULL);
+        a->fresh = (double)n;
         break;
     case FIRST:
         a->first = n;
@@ -211,6 +229,10 @@ static void take_options(int argc, char **argv, struct asked *a)
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         take_option((enum choice)c, optarg, a);
+    if (optind < argc)
+        misused("no such argument", argv[optind]);
+    if (!a->one && !a->file && a->fresh <= 0)
+        misused("nothing to run", NULL);
 }
 
 int main(int argc, char **argv)
