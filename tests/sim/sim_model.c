@@ -11,6 +11,7 @@
 #include "replica/replica_manager.h"
 #include "server/broker.h"
 #include "sim_broker.h"
+#include "sim_keyed.h"
 #include "sim_zk.h"
 
 enum { TOPIC_MAX = 32, ACKS_MAX = 4096 };
@@ -35,6 +36,7 @@ struct model {
     struct uuid id;
     int32_t partition;
     bool unclean, compacted;
+    struct keyed *keyed; /* of a compacted one */
     struct entry *v;
     size_t n, cap;
     struct epoch_leader *leaders;
@@ -130,6 +132,7 @@ static struct model *find_or_make(struct str topic, struct uuid id, int32_t part
     m->unclean = is_unclean(m->topic);
     m->compacted =
         strcmp(m->topic, "__consumer_offsets") == 0 || strcmp(m->topic, "__transaction_state") == 0;
+    m->keyed = m->compacted ? keyed_new() : NULL;
     m->state_version = -1;
     m->leader = m->leader_epoch = m->controller_epoch = -1;
     list_push_front(&M.models, &m->link); /* the newest of a name comes first */
@@ -220,10 +223,10 @@ static bool same(const struct entry *a, const struct entry *b)
 }
 
 /* M7. A producer's epochs rise, and with each its numbers begin anew; markers have an epoch only.
- */
+ * What coordinators write for producers has no numbers. */
 static void check_sequence(const struct model *m, const struct entry *e)
 {
-    if (e->producer < 0 || m->unclean)
+    if (e->producer < 0 || m->unclean || m->compacted)
         return;
     for (size_t i = m->n; i-- > 0;) {
         if (m->v[i].producer != e->producer)
@@ -249,9 +252,11 @@ static void check_sequence(const struct model *m, const struct entry *e)
                       m->partition, (long long)e->producer, e->sequence, (long long)e->base);
 }
 
-static void commit(struct model *m, const struct entry *e)
+static void commit(struct model *m, const struct entry *e, const struct batch *b)
 {
     check_sequence(m, e);
+    if (m->compacted)
+        keyed_add(m->keyed, b);
     if (m->n == m->cap) {
         m->cap = m->cap ? 2 * m->cap : 64;
         m->v = realloc(m->v, m->cap * sizeof(*m->v));
@@ -260,9 +265,10 @@ static void commit(struct model *m, const struct entry *e)
     M.records += (uint64_t)(e->last - e->base + 1);
 }
 
-/* Walks bytes of a log; each(arg, entry) of whole batches. Where it stands then. */
-static int64_t walk(const uint8_t *p, size_t n, int64_t from,
-                    void (*each)(void *arg, const struct entry *e), void *arg)
+typedef void (*each_batch)(void *arg, const struct entry *e, const struct batch *b);
+
+/* Walks bytes of a log; each(arg, ...) of whole batches. Where it stands then. */
+static int64_t walk(const uint8_t *p, size_t n, int64_t from, each_batch each, void *arg)
 {
     struct batch b;
     while (batch_decode(p, n, n, &b) == BATCH_OK) {
@@ -271,7 +277,7 @@ static int64_t walk(const uint8_t *p, size_t n, int64_t from,
                           (long long)b.base_offset);
         struct entry e = entry_of(&b);
         if (e.last >= from) {
-            each(arg, &e);
+            each(arg, &e, &b);
             from = e.last + 1;
         }
         p += b.size;
@@ -280,9 +286,10 @@ static int64_t walk(const uint8_t *p, size_t n, int64_t from,
     return from;
 }
 
-/* Reads a log from an offset to a bound, whatever segments lie between. */
-static int64_t read_log(struct log *log, int64_t from, int64_t to,
-                        void (*each)(void *arg, const struct entry *e), void *arg)
+/* Reads a log from an offset to a bound, whatever segments lie between. Of one that is cleaned
+ * there may be nothing left. */
+static int64_t read_log(struct log *log, int64_t from, int64_t to, bool cleaned, each_batch each,
+                        void *arg)
 {
     while (from < to) {
         struct log_slice s;
@@ -295,6 +302,8 @@ static int64_t read_log(struct log *log, int64_t from, int64_t to,
         file_unref(s.file);
         int64_t next = got == (ssize_t)s.len ? walk(bytes, s.len, from, each, arg) : from;
         free(bytes);
+        if (next == from && s.len == 0 && cleaned)
+            return to;
         if (next == from)
             sim_violation("%s: nothing to read at %lld, below %lld", who(), (long long)from,
                           (long long)to);
@@ -306,18 +315,36 @@ static int64_t read_log(struct log *log, int64_t from, int64_t to,
 struct comparison {
     struct model *m;
     int64_t to;
+    struct keyed_look keyed; /* of a compacted one */
 };
 
+/* The same, whose cleaner may have been there. */
+static void compare_keyed(struct comparison *c, const struct entry *e, const struct batch *b)
+{
+    const struct entry *known = entry_at(c->m, e->base);
+    if (!known)
+        commit(c->m, e, b);
+    else if (known->epoch != e->epoch || e->last > known->last)
+        sim_violation("M4: %s has at %lld-%lld epoch %d, committed was %lld-%lld epoch %d", who(),
+                      (long long)e->base, (long long)e->last, e->epoch, (long long)known->base,
+                      (long long)known->last, known->epoch);
+    keyed_see(&c->keyed, b, !known || same(known, e));
+}
+
 /* M4: a batch of a replica, all of it below its high watermark. */
-static void compare(void *arg, const struct entry *e)
+static void compare(void *arg, const struct entry *e, const struct batch *b)
 {
     struct comparison *c = arg;
     struct model *m = c->m;
     if (e->base >= c->to)
         return;
+    if (m->compacted) {
+        compare_keyed(c, e, b);
+        return;
+    }
     const struct entry *known = entry_at(m, e->base);
     if (!known && e->base == model_end(m)) {
-        commit(m, e);
+        commit(m, e, b);
         return;
     }
     if (!known || !same(known, e))
@@ -326,6 +353,16 @@ static void compare(void *arg, const struct entry *e)
                       who(), (long long)e->base, (long long)e->last, e->epoch, e->crc,
                       known ? (long long)known->base : -1LL, known ? (long long)known->last : -1LL,
                       known ? known->epoch : -1, known ? known->crc : 0);
+}
+
+/* M4, from one offset to another, which is not above its high watermark. has: see sim_keyed.h. */
+static int64_t compare_log(struct model *m, struct log *log, int64_t from, int64_t to, int64_t has)
+{
+    struct comparison c = {m, to, {m->keyed, from, to, has, who}};
+    int64_t at = read_log(log, from, to, m->compacted, compare, &c);
+    if (m->compacted)
+        keyed_seen(&c.keyed);
+    return at;
 }
 
 /* ---- brokers ---- */
@@ -347,7 +384,7 @@ static struct view *view_of(struct sim_host *h, struct partition *p, struct log 
 /* M3. In an epoch that is over already it may hear of late: then it can commit nothing. */
 static void leadership_begins(const struct model *m, int32_t epoch, int64_t end)
 {
-    if (!m->unclean && !m->compacted && epoch >= m->leader_epoch && end < model_end(m))
+    if (!m->unclean && epoch >= m->leader_epoch && end < model_end(m))
         sim_violation("M3: %s leads in epoch %d with a log that ends at %lld, committed are %lld",
                       who(), epoch, (long long)end, (long long)model_end(m));
 }
@@ -379,16 +416,14 @@ static void look_at_replica(void *arg, struct partition *p)
         leadership_begins(m, epoch, end);
     else if (leads && hw < v->hw)
         sim_violation("M2: %s: its high watermark was %lld", who(), (long long)v->hw);
-    if (!m->unclean && !m->compacted) {
+    if (!m->unclean) {
         if (end < v->top)
             sim_violation("M5: %s: a high watermark of %lld was known here", who(),
                           (long long)v->top);
         if (end < v->verified)
             v->verified = end;
-        if (hw > v->verified) {
-            struct comparison c = {m, hw};
-            v->verified = read_log(log, v->verified, hw, compare, &c);
-        }
+        if (hw > v->verified)
+            v->verified = compare_log(m, log, v->verified, hw, INT64_MAX);
     }
     v->hw = hw;
     v->start = log_start_offset(log);
@@ -625,6 +660,25 @@ int32_t sim_model_leads(const char *topic, int32_t partition, int broker)
     return m && m->leader == broker ? m->leader_epoch : -1;
 }
 
+int sim_model_partitions(const char *topic)
+{
+    char path[64 + TOPIC_MAX];
+    struct topic_node t;
+    struct arena a;
+    snprintf(path, sizeof(path), "/brokers/topics/%s", topic);
+    struct bytes data = sim_zk_get(path, NULL);
+    arena_init(&a, 0);
+    int n = data.len >= 0 && znode_topic_decode(data, &a, &t) == 0 ? t.partitions_n : 0;
+    arena_free(&a);
+    return n;
+}
+
+struct uuid sim_model_topic_id(const char *topic)
+{
+    const struct model *m = newest(topic, 0);
+    return m ? m->id : UUID_ZERO;
+}
+
 int64_t sim_model_end(const char *topic, int32_t partition)
 {
     const struct model *m = newest(topic, partition);
@@ -652,14 +706,14 @@ struct reading {
     struct model *m;
 };
 
-static void consume(void *arg, const struct entry *e)
+static void consume(void *arg, const struct entry *e, const struct batch *b)
 {
     struct reading *r = arg;
     const struct entry *known = entry_at(r->m, e->base);
     if (known && same(known, e))
         return;
     if (!known && e->base == model_end(r->m)) {
-        commit(r->m, e); /* its leader has died since */
+        commit(r->m, e, b); /* its leader has died since */
         return;
     }
     sim_violation("M10: a consumer of %s-%d gets %lld-%lld of epoch %d, committed is %lld-%lld of "
@@ -669,9 +723,9 @@ static void consume(void *arg, const struct entry *e)
                   known ? known->epoch : -1, (long long)model_end(r->m));
 }
 
-static void pass(void *arg, const struct entry *e)
+static void pass(void *arg, const struct entry *e, const struct batch *b)
 {
-    (void)arg, (void)e;
+    (void)arg, (void)e, (void)b;
 }
 
 int64_t sim_model_consumed(const char *topic, int32_t partition, int64_t from, const uint8_t *p,
@@ -775,8 +829,9 @@ struct whole {
     size_t n;
 };
 
-static void collect(void *arg, const struct entry *e)
+static void collect(void *arg, const struct entry *e, const struct batch *b)
 {
+    (void)b;
     struct whole *w = arg;
     w->v = realloc(w->v, (w->n + 1) * sizeof(*w->v));
     w->v[w->n++] = *e;
@@ -810,11 +865,18 @@ static void check_log(void *arg, struct partition *p)
     if (!log_check(p->log, why, sizeof(why)))
         sim_violation("M11: %.*s-%d on %s: %s", p->topic_len, p->topic, p->number, h->name, why);
     struct model *m = find((struct str){p->topic, p->topic_len}, p->topic_id, p->number);
-    if (!m || m->unclean || m->compacted || !is_assigned(m, h->id))
+    if (!m || m->unclean || !is_assigned(m, h->id))
         return;
+    char what[96];
+    snprintf(what, sizeof(what), "%s-%d on %s at the end", m->topic, m->partition, h->name);
+    speak_of(what);
+    if (m->compacted) { /* its coordinator may be writing still */
+        compare_log(m, p->log, log_start_offset(p->log), log_high_watermark(p->log),
+                    log_end_offset(p->log));
+        return;
+    }
     struct whole w = {0};
-    speak_of("at the end");
-    read_log(p->log, log_start_offset(p->log), log_end_offset(p->log), collect, &w);
+    read_log(p->log, log_start_offset(p->log), log_end_offset(p->log), false, collect, &w);
     for (size_t i = 0; i < w.n; i++) {
         const struct entry *known = entry_at(m, w.v[i].base);
         if (!known || !same(known, &w.v[i]))

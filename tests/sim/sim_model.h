@@ -33,6 +33,9 @@ void sim_model_acked(const char *topic, int32_t partition, int broker, int64_t p
                      int32_t sequence, int64_t base_offset);
 /* Does this broker lead it, as the store has it? The epoch; -1: it does not. */
 int32_t sim_model_leads(const char *topic, int32_t partition, int broker);
+/* How many partitions the topic of this name has by the store, and its id. */
+int sim_model_partitions(const char *topic);
+struct uuid sim_model_topic_id(const char *topic);
 /* A consumer was given these bytes, from this offset on. Returns where it goes on. */
 int64_t sim_model_consumed(const char *topic, int32_t partition, int64_t from, const uint8_t *p,
                            size_t n);

@@ -18,7 +18,8 @@ static struct sim_work work_of_seed(void)
     w.deletes = !sim_cluster.ibp && sim_chance(0.6);
     w.groups = sim_chance(0.6);
     w.unclean = sim_chance(0.2);
-    w.memberships = sim_chance(0.6) ? 1 + sim_chance(0.3) : 0;
+    w.memberships = sim_chance(0.7) ? 1 + sim_chance(0.4) : 0;
+    w.modern = !sim_cluster.ibp; /* before it topics have no ids */
     w.transactions = sim_chance(0.6) ? 1 + (int)sim_below(3) : 0;
     return w;
 }
@@ -95,15 +96,17 @@ void sim_summary_print(uint64_t seed, const struct sim_summary *s)
 {
     printf("seed %llu: %d brokers, %s; %llu steps, %lld s (%lld to heal), %llu frames, %llu "
            "sessions expired; %llu acknowledged, %llu tried again, %llu committed, %llu consumed, "
-           "%llu group commits, %llu generations, %llu changes; transactions: %llu "
-           "committed, %llu aborted, %llu ended by others, %llu in doubt, %llu zombies; trace "
+           "%llu group commits (%llu too late), %llu generations, %llu tenures, %llu changes; "
+           "transactions: %llu committed, %llu aborted, %llu ended by others, %llu in doubt, %llu "
+           "zombies; trace "
            "%016llx\n",
            (unsigned long long)seed, s->brokers, s->what, (unsigned long long)s->steps,
            (long long)s->seconds, (long long)s->heal_seconds, (unsigned long long)s->frames,
            (unsigned long long)s->expired, (unsigned long long)s->work.acked,
            (unsigned long long)s->work.retried, (unsigned long long)s->committed,
            (unsigned long long)s->work.consumed, (unsigned long long)s->work.commits,
-           (unsigned long long)s->work.generations, (unsigned long long)s->work.changes,
+           (unsigned long long)s->work.late, (unsigned long long)s->work.generations,
+           (unsigned long long)s->work.tenures, (unsigned long long)s->work.changes,
            (unsigned long long)s->work.txn_committed, (unsigned long long)s->work.txn_aborted,
            (unsigned long long)s->work.txn_fenced, (unsigned long long)s->work.txn_doubtful,
            (unsigned long long)s->work.zombies, (unsigned long long)s->trace);
@@ -121,6 +124,8 @@ void sim_summary_add(struct sim_summary *to, const struct sim_summary *s)
     to->work.commits += s->work.commits;
     to->work.changes += s->work.changes;
     to->work.generations += s->work.generations;
+    to->work.tenures += s->work.tenures;
+    to->work.late += s->work.late;
     to->work.txn_committed += s->work.txn_committed;
     to->work.txn_aborted += s->work.txn_aborted;
     to->work.txn_fenced += s->work.txn_fenced;

@@ -413,7 +413,12 @@ void sim_work_begin(const struct sim_work *w)
         char name[32];
         snprintf(name, sizeof(name), "members%d", i);
         int members = 1 + (int)sim_below(MEMBERS_MAX);
-        struct membership *g = membership_new(name, members, sim_chance(0.3));
+        bool fixed = sim_chance(0.3);
+        uint64_t kind = w->modern ? sim_below(5) : 0;
+        struct membership *g = membership_new(name, members, fixed,
+                                              kind < 2   ? GROUP_CLASSIC
+                                              : kind < 4 ? GROUP_MODERN
+                                                         : GROUP_MIXED);
         for (int k = 0; k < members; k++)
             work_begin("member", work_member, membership_member(g, k));
     }

@@ -12,6 +12,7 @@ struct sim_work {
     bool deletes;     /* topics go and come */
     bool groups;      /* commits */
     int memberships;  /* groups with members */
+    bool modern;      /* some of them of the new protocol */
     bool unclean;     /* one topic elects uncleanly */
     int transactions; /* transactional ids */
 };
@@ -21,6 +22,7 @@ void sim_work_end(void);
 bool sim_work_is_over(void);
 struct sim_work_counts {
     uint64_t acked, retried, consumed, commits, changes, generations;
+    uint64_t tenures, late; /* partitions given to members; their commits that came too late */
     uint64_t txn_committed, txn_aborted, txn_doubtful, txn_fenced, zombies;
 };
 struct sim_work_counts sim_work_counts(void);

@@ -55,7 +55,8 @@ int32_t work_coordinates(const char *group, int broker);
 /* ---- groups with members (sim_member.c) ---- */
 enum { MEMBERS_MAX = 4 };
 struct membership;
-struct membership *membership_new(const char *group, int members, bool fixed);
+enum group_kind { GROUP_CLASSIC, GROUP_MODERN /* KIP-848 */, GROUP_MIXED };
+struct membership *membership_new(const char *group, int members, bool fixed, enum group_kind kind);
 struct member *membership_member(struct membership *g, int number);
 
 /* ---- transactions (sim_txn.c, sim_txn_reader.c) ---- */
