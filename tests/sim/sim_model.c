@@ -389,6 +389,16 @@ static void leadership_begins(const struct model *m, int32_t epoch, int64_t end)
                       who(), epoch, (long long)end, (long long)model_end(m));
 }
 
+/* M5. Where a cleaner has taken all records of an epoch, who copied from it does not know that
+ * epoch, and as a leader lets followers that do cut theirs off: of no key the latest. */
+static void drops(const struct model *m, int64_t end, int64_t top)
+{
+    if (!m->compacted)
+        sim_violation("M5: %s: a high watermark of %lld was known here", who(), (long long)top);
+    struct keyed_look l = {m->keyed, end, top, INT64_MAX, who};
+    keyed_seen(&l);
+}
+
 static void look_at_replica(void *arg, struct partition *p)
 {
     struct sim_host *h = arg;
@@ -418,8 +428,7 @@ static void look_at_replica(void *arg, struct partition *p)
         sim_violation("M2: %s: its high watermark was %lld", who(), (long long)v->hw);
     if (!m->unclean) {
         if (end < v->top)
-            sim_violation("M5: %s: a high watermark of %lld was known here", who(),
-                          (long long)v->top);
+            drops(m, end, v->top);
         if (end < v->verified)
             v->verified = end;
         if (hw > v->verified)
