@@ -20,10 +20,12 @@ struct keyed_look {
     const struct keyed *k;
     int64_t at, to, has;
     const char *(*who)(void);
+    int32_t *missing; /* its own */
+    int32_t missing_n;
 };
 /* This batch is the next one; the same as it was committed, byte for byte, or cleaned. */
 void keyed_see(struct keyed_look *l, const struct batch *b, bool same);
-/* There is no more. */
+/* There is no more: now it is judged. */
 void keyed_seen(struct keyed_look *l);
 
 #endif

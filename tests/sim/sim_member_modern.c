@@ -185,7 +185,9 @@ int modern_life(struct member *m)
         if (code == 0)
             code = commit_failed(m, member_turn(m));
         if (code == 0 && sim_now() - m->beat > SIM_S) {
-            let_go(m);
+            if (sim_chance(
+                    0.6)) /* else it is busy with what it has in hand, and says that it lives */
+                let_go(m);
             code = beat(m);
         }
         member_rest(m, code);

@@ -358,7 +358,7 @@ static void compare(void *arg, const struct entry *e, const struct batch *b)
 /* M4, from one offset to another, which is not above its high watermark. has: see sim_keyed.h. */
 static int64_t compare_log(struct model *m, struct log *log, int64_t from, int64_t to, int64_t has)
 {
-    struct comparison c = {m, to, {m->keyed, from, to, has, who}};
+    struct comparison c = {m, to, {m->keyed, from, to, has, who, NULL, 0}};
     int64_t at = read_log(log, from, to, m->compacted, compare, &c);
     if (m->compacted)
         keyed_seen(&c.keyed);
@@ -395,7 +395,7 @@ static void drops(const struct model *m, int64_t end, int64_t top)
 {
     if (!m->compacted)
         sim_violation("M5: %s: a high watermark of %lld was known here", who(), (long long)top);
-    struct keyed_look l = {m->keyed, end, top, INT64_MAX, who};
+    struct keyed_look l = {m->keyed, end, top, INT64_MAX, who, NULL, 0};
     keyed_seen(&l);
 }
 
