@@ -4,6 +4,8 @@
  * COMMITTED  a record below the high watermark of a leader, or that a consumer was given. The model
  *            keeps (offsets, epoch, checksum) of each batch; of topics that elect cleanly it never
  *            changes, and grows only at its end.
+ * COMPACTED  of internal topics the same, record by record (sim_keyed.h): M4 and M5 hold for the
+ *            latest of each key.
  * CHECKED    after each step, on brokers where something ran:
  *   M1 one leader for a partition and an epoch, over brokers and the store
  *   M2 a leader's high watermark never goes back in its epoch
