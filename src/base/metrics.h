@@ -29,6 +29,12 @@ static inline void metric_add(metric *m, uint64_t n)
 {
     atomic_fetch_add_explicit(m, n, memory_order_relaxed);
 }
+/* For a metric that one thread alone adds to. */
+static inline void metric_add_own(metric *m, uint64_t n)
+{
+    atomic_store_explicit(m, atomic_load_explicit(m, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
 static inline uint64_t metric_read(const metric *m)
 {
     return atomic_load_explicit(m, memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 struct worker {
@@ -31,6 +32,10 @@ struct workers {
     int n;               /* that serve */
     int wanted;
     int named; /* for the next one's name */
+    /* Jobs under way are in busy_ns with -(their begin). */
+    bool measured;
+    int64_t busy_ns;
+    int busy; /* of them */
 };
 
 static struct job *job_of(struct task *task)
@@ -80,6 +85,52 @@ void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool 
     pthread_mutex_unlock(&w->lock);
 }
 
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_real());
+}
+
+/* The lock is held in both. */
+static bool begin_busy(struct workers *w)
+{
+    if (w->measured) {
+        w->busy_ns -= now_ns();
+        w->busy++;
+    }
+    return w->measured;
+}
+
+static void end_busy(struct workers *w, bool begun)
+{
+    if (begun) {
+        w->busy_ns += now_ns();
+        w->busy--;
+    }
+}
+
+void workers_measure(struct workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->measured = true;
+    pthread_mutex_unlock(&w->lock);
+}
+
+uint64_t workers_busy_ns(struct workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    int64_t busy = w->busy_ns + (w->busy ? w->busy * now_ns() : 0);
+    pthread_mutex_unlock(&w->lock);
+    return busy > 0 ? (uint64_t)busy : 0;
+}
+
+int workers_count(struct workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    int n = w->n;
+    pthread_mutex_unlock(&w->lock);
+    return n;
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *me = arg;
@@ -90,9 +141,11 @@ static void *worker_main(void *arg)
         if (link) {
             w->queued--;
             look_at_crowd(w);
+            bool measured = begin_busy(w);
             pthread_mutex_unlock(&w->lock);
             run_job(job_of(list_entry(link, struct task, link)));
             pthread_mutex_lock(&w->lock);
+            end_busy(w, measured);
         } else if (w->ending) {
             break;
         } else {

@@ -32,6 +32,11 @@ void workers_submit(struct workers *w, struct job *job);
  * ends the one before, with crowded(arg, false) where that is due. most 0: no more calls, not even
  * one under way. A pool without threads never is. @thread any */
 void workers_watch(struct workers *w, int most, void (*crowded)(void *arg, bool is), void *arg);
+/* From now on it is known how much the threads work: the ns that they have spent on jobs since,
+ * those under way included. 0 before. @thread any */
+void workers_measure(struct workers *w);
+uint64_t workers_busy_ns(struct workers *w);
+int workers_count(struct workers *w);
 /* Runs all that is queued, then ends the threads and frees the pool; NULL is fine. The executors of
  * the jobs' done must outlive it. Jobs of a pool without threads still run on its executor. @blocks
  */

@@ -86,6 +86,8 @@ struct conn *conn_new(struct net_shard *sh, struct listener *listener, int fd,
     net_server_ref(s);
     atomic_fetch_add(&s->connections, 1);
     listener_ref(listener);
+    if (listener->counts)
+        c->counts = &listener->counts[reactor_index(sh->reactor)];
     atomic_fetch_add(&listener->connections, 1);
     return c;
 }
@@ -127,6 +129,7 @@ static void on_poll_closed(uv_handle_t *h)
 
 static void shut(struct conn *c)
 {
+    conn_add(c, NET_CLOSED, 1);
     shard_remove(c->shard, c);
     executor_timer_stop(conn_executor(c), &c->mute);
     conn_drop_input(c);
@@ -146,6 +149,7 @@ void conn_open(struct conn *c)
         return;
     }
     c->poll.data = c;
+    conn_add(c, NET_OPENED, 1);
     shard_add(c->shard, c);
     conn_say(c, LOGLINE_DEBUG, "connection of %s", c->name);
     conn_ref(c);
@@ -163,6 +167,8 @@ void conn_open(struct conn *c)
 static void ask_who(struct conn *c)
 {
     const struct listen_security *l = &c->listener->security;
+    if (c->state == CONN_OPEN && l->tls && !l->secured)
+        conn_add(c, NET_LOGINS, 1);
     if (l->secured && !l->secured(l->arg, c))
         conn_close(c, LOGLINE_DEBUG, NULL);
 }
@@ -178,6 +184,8 @@ static void secure(struct conn *c)
     if (err) {
         const char *why = transport_why(&c->transport);
         c->transport.ops->finish(&c->transport);
+        if (why)
+            conn_add(c, NET_LOGINS_FAILED, 1);
         if (why)
             conn_complain(c, "TLS handshake with", " failed", why);
         conn_close(c, LOGLINE_DEBUG, why ? NULL : "it ended during the TLS handshake");
@@ -406,6 +414,11 @@ void conn_take_turn(struct conn *c)
 }
 
 /* ---- for handlers ---- */
+
+void conn_count(struct conn *c, enum net_count what)
+{
+    conn_add(c, what, 1);
+}
 
 static void on_unmute(struct timer *t)
 {

@@ -52,6 +52,7 @@ static void hand_over(struct conn *c)
     struct frame_mem mem;
     uint32_t len = framing_take(&c->in, shard_frames(c->shard), &mem);
     struct net_request *r = request_new(c, &mem, len);
+    conn_add(c, NET_REQUESTS, 1);
     if (!r)
         conn_close(c, LOGLINE_ERROR, "out of memory");
     else if (c->gate)
@@ -167,6 +168,7 @@ static bool read_once(struct conn *c, struct turn *turn)
         return false;
     }
     shard_touch(c->shard, c);
+    conn_add(c, NET_BYTES_IN, (uint64_t)got);
     size_t bytes = (size_t)got, asked = iov[0].iov_len + (n > 1 ? iov[1].iov_len : 0);
     turn->bytes -= bytes < turn->bytes ? bytes : turn->bytes;
     size_t rest = framing_placed(&c->in, iov, bytes);
@@ -178,7 +180,9 @@ static bool read_once(struct conn *c, struct turn *turn)
 
 void conn_read(struct conn *c)
 {
-    struct turn turn = {TURN_READ_BYTES, TURN_FRAMES, now_ns(c) + TURN_NS};
+    int64_t now = now_ns(c);
+    struct turn turn = {TURN_READ_BYTES, TURN_FRAMES, now + TURN_NS};
+    reactor_works(c->shard->reactor, now);
     if (!conn_may_read(c))
         return;
     feed_held(c, &turn);

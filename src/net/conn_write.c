@@ -35,6 +35,7 @@ void conn_flush(struct conn *c)
         return;
     }
     c->unsent -= (size_t)n;
+    conn_add(c, NET_BYTES_OUT, (uint64_t)n);
     c->answers_sent += (size_t)n;
     c->full = c->out.left > 0;
     if (n > 0)

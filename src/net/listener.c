@@ -59,6 +59,9 @@ int listener_new(struct net_server *s, const char *name, const char *host, int p
     int err = -ENOMEM;
     if (!(l->name = strdup(name)) || !(l->limits = admission_listener_new(&s->admission, name)))
         goto fail;
+    if (s->limits.count &&
+        !(l->counts = calloc((size_t)reactor_pool_capacity(s->pool), sizeof(*l->counts))))
+        goto fail;
     if ((err = sock_listen(host, port, s->limits.backlog, s->limits.receive_buffer)) < 0)
         goto fail;
     l->fd = err;
@@ -92,6 +95,7 @@ void listener_unref(struct listener *l)
     close_fds(l);
     admission_listener_free(&l->server->admission, l->limits);
     tls_unref(l->security.tls);
+    free(l->counts);
     free(l->name);
     free(l);
 }

@@ -3,6 +3,8 @@
  * The list belongs to reactor 0. Whoever changes it does so there, and waits; so a port that was
  * given up is free for the next listener. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,6 +93,46 @@ int net_server_unlisten(struct net_server *s, const char *listener_name)
 void net_server_accept(struct net_server *s)
 {
     (void)call_reactor_0(s, begin_all, NULL); /* when it has ended there is nobody to let in */
+}
+
+/* ---- what was counted ---- */
+
+struct look {
+    struct net_figures *v;
+    int n;
+};
+
+static void look_at(struct net_figures *f, const struct listener *l, int processor)
+{
+    f->processor = processor;
+    snprintf(f->listener, sizeof(f->listener), "%s", l->name);
+    for (int i = 0; i < NET_COUNTS; i++)
+        f->n[i] = metric_read(&l->counts[processor].n[i]);
+}
+
+static int look(struct net_server *s, void *arg)
+{
+    struct look *k = arg;
+    int shards = atomic_load(&s->shards_n), listeners = 0;
+    list_each (it, &s->listeners)
+        listeners++;
+    if (!s->limits.count || listeners == 0)
+        return 0;
+    k->v = calloc((size_t)listeners * (size_t)shards, sizeof(*k->v));
+    if (!k->v)
+        return -ENOMEM;
+    list_each (it, &s->listeners)
+        for (int i = 0; i < shards; i++)
+            look_at(&k->v[k->n++], list_entry(it, struct listener, link), i);
+    return 0;
+}
+
+int net_server_look(struct net_server *s, struct net_figures **out)
+{
+    struct look k = {NULL, 0};
+    int err = call_reactor_0(s, look, &k);
+    *out = k.v;
+    return err ? err : k.n;
 }
 
 int net_can_listen(const char *host, int port)

@@ -39,6 +39,7 @@ struct net_request *request_new(struct conn *c, struct frame_mem *mem, uint32_t 
     r->frame_cap = mem->cap;
     r->frame_len = r->charged = len;
     r->received_ns = clock_mono_ns(shard_executor(sh)->clock);
+    r->waited_ns = reactor_round_ns(sh->reactor, r->received_ns);
     r->arena.cap = limits->arena_cap;
     r->aborted = r->hurried = NULL;
     r->user = NULL;

@@ -17,13 +17,18 @@ struct reactor {
     struct frame_pool frames;
     uint8_t *scratch;
     int index;
-    struct task begin, end;
+    struct task begin, end, measure;
+    /* once measured */
+    bool measured;
+    uv_prepare_t prepare;
+    int64_t round_ns; /* when the round's first work began; 0: not yet */
 };
 
 enum { CAPACITY_LEAST = 64, CAPACITY_FACTOR = 4 };
 
 struct reactor_pool {
     int cap;
+    bool measured;
     atomic_int n;    /* run */
     atomic_int used; /* by reactor_pool_next */
     atomic_uint next;
@@ -44,6 +49,42 @@ static void on_end(struct task *t)
 {
     struct reactor *r = container_of(t, struct reactor, end);
     frame_pool_free(&r->frames);
+    if (r->measured)
+        uv_close((uv_handle_t *)&r->prepare, NULL);
+}
+
+static void on_round(uv_prepare_t *h)
+{
+    struct reactor *r = h->data;
+    r->round_ns = 0;
+}
+
+static void on_measure(struct task *t)
+{
+    struct reactor *r = container_of(t, struct reactor, measure);
+    uv_loop_configure(reactor_loop(r), UV_METRICS_IDLE_TIME);
+    uv_prepare_init(reactor_loop(r), &r->prepare);
+    r->prepare.data = r;
+    uv_prepare_start(&r->prepare, on_round);
+    uv_unref((uv_handle_t *)&r->prepare);
+    r->measured = true;
+}
+
+static void measure(struct reactor *r)
+{
+    task_init(&r->measure, on_measure);
+    executor_post(reactor_executor(r), &r->measure);
+}
+
+void reactor_works(struct reactor *r, int64_t now_ns)
+{
+    if (r->measured && !r->round_ns)
+        r->round_ns = now_ns;
+}
+
+int64_t reactor_round_ns(const struct reactor *r, int64_t now_ns)
+{
+    return r->round_ns ? now_ns - r->round_ns : 0;
 }
 
 static int reactor_start(struct reactor *r, int index)
@@ -98,10 +139,24 @@ int reactor_pool_grow(struct reactor_pool *p, int n)
     int err = n > p->cap ? -EAGAIN : 0;
     for (int i = atomic_load(&p->n); i < n && !err; i++) {
         err = reactor_start(&p->all[i], i);
+        if (!err && p->measured)
+            measure(&p->all[i]);
         if (!err)
             atomic_store(&p->n, i + 1);
     }
     return err;
+}
+
+void reactor_pool_measure(struct reactor_pool *p)
+{
+    p->measured = true;
+    for (int i = 0; i < atomic_load(&p->n); i++)
+        measure(&p->all[i]);
+}
+
+uint64_t reactor_pool_idle_ns(struct reactor_pool *p, int i)
+{
+    return uv_metrics_idle_time(reactor_loop(&p->all[i]));
 }
 
 void reactor_pool_use(struct reactor_pool *p, int n)

@@ -14,6 +14,11 @@ struct reactor_pool; /* num.network.threads of them, and those that were too man
 
 /* n >= 1. 0 or -errno. On success *out is owned. */
 int reactor_pool_start(int n, struct reactor_pool **out);
+/* From now on it is known how much they wait, and requests tell how long they stood in line
+ * (net_request.waited_ns). Once, before there is a connection. */
+void reactor_pool_measure(struct reactor_pool *p);
+/* How many ns the thread has waited for something to do since; 0 before. @thread any */
+uint64_t reactor_pool_idle_ns(struct reactor_pool *p, int i);
 /* All listeners and connections must be gone, and every request finished. @blocks */
 void reactor_pool_stop(struct reactor_pool *p);
 /* More threads, up to reactor_pool_capacity. They are used only when reactor_pool_use says so. 0 or

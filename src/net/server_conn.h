@@ -35,6 +35,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "net/chain.h"
+#include "net/net_counts.h"
 #include "net/reactor.h"
 
 struct conn;
@@ -46,6 +47,7 @@ struct net_request {
                           NULL once they were released */
     uint32_t frame_len;
     int64_t received_ns; /* monotonic */
+    int64_t waited_ns;   /* before that, for its turn (reactor_pool_measure) */
     struct arena arena;  /* lives as long as the request, capped */
     /* Set by the handler if it wants to hear that the connection closed before the answer; called
      * once, on the reactor, perhaps from within another call of this room. The request must still
@@ -158,6 +160,8 @@ enum conn_login {
     CONN_KNOWN,    /* by a login, or a certificate */
     CONN_BY_TOKEN, /* by a delegation token */
 };
+/* Counts logins: NET_LOGINS to NET_EXPIRED. */
+void conn_count(struct conn *c, enum net_count what);
 enum conn_login conn_login(const struct conn *c);
 /* The last login (conn_set_principal) was by a delegation token, or was not. */
 void conn_set_by_token(struct conn *c, bool by_token);
@@ -186,6 +190,7 @@ struct net_limits {
     int backlog;                                 /* socket.listen.backlog.size */
     int rate_samples;                            /* quota.window.num, for rates of connections */
     int64_t rate_sample_ms;                      /* quota.window.size.seconds */
+    bool count;                                  /* for net_server_look */
 };
 /* Kafka's defaults, and ours where Kafka has none. */
 struct net_limits net_limits_default(void);
@@ -270,6 +275,9 @@ void net_server_stop(struct net_server *s, int64_t grace_ms);
 /* Stops (without grace) if that was not done. Requests still being worked on keep what they need
  * until they are finished, which must be before the pool stops. @blocks as net_server_stop */
 void net_server_free(struct net_server *s);
+/* What it has counted for its present listeners: *out is owned (free()), returns how many; -errno.
+ * None without net_limits.count. @blocks */
+int net_server_look(struct net_server *s, struct net_figures **out);
 int net_server_connections(const struct net_server *s); /* @thread any */
 
 #endif

@@ -90,6 +90,12 @@ void net_server_unref(struct net_server *s); /* the last one frees. @thread any 
 
 /* ---- listener ---- */
 
+/* On lines of its own. */
+struct net_block {
+    metric n[NET_COUNTS];
+    char apart[2 * METRICS_CACHE_LINE - NET_COUNTS * sizeof(metric)];
+};
+
 struct listener {
     struct list link; /* in the server; not when it was removed */
     struct net_server *server;
@@ -99,7 +105,8 @@ struct listener {
     atomic_int connections; /* accepted and not closed */
     bool counted;           /* the next one is in the rates already */
     struct listen_security security;
-    char *name; /* owned, as all below */
+    char *name;               /* owned, as all below */
+    struct net_block *counts; /* for each reactor of the pool's capacity; NULL: nobody counts */
     int fd;
     int reserve_fd; /* given up to accept, and close, one more when descriptors have run out */
     uv_poll_t poll;
@@ -198,8 +205,9 @@ struct conn {
     struct listener *listener;
     struct transport transport;
     uv_poll_t poll;
-    int events; /* that the poll handle waits for */
-    int refs;   /* the poll handle, each request, each function that calls out */
+    int events;               /* that the poll handle waits for */
+    struct net_block *counts; /* the listener's on this reactor; NULL: nobody counts */
+    int refs;                 /* the poll handle, each request, each function that calls out */
     enum conn_state state;
     int busy;    /* calls out of conn_take_turn: answers given meanwhile leave at its end */
     bool ended;  /* the client has ended its side, though we may not have read so far */
@@ -296,6 +304,12 @@ void conn_say(const struct conn *c, int level, const char *fmt, ...)
 /* A warning that the client causes as often as it likes to: said seldom (seldom.h), as "<what>
  * <client><then>: <why>". */
 void conn_complain(const struct conn *c, const char *what, const char *then, const char *why);
+
+static inline void conn_add(struct conn *c, enum net_count what, uint64_t n)
+{
+    if (c->counts)
+        metric_add_own(&c->counts->n[what], n);
+}
 
 /* ---- request ---- */
 

@@ -40,6 +40,7 @@ int broker_serve_metrics(struct broker *b, char *err, size_t err_n)
                                      .next = metrics_page_next,
                                      .end = metrics_page_end,
                                      .arg = b->metrics_pages};
+    metrics_pages_serve(b->metrics_pages);
     int port, rc = metrics_http_start(&o, &b->metrics_http, &port);
     bool v6 = strchr(where.host, ':') != NULL;
     if (rc)

@@ -196,9 +196,14 @@ static void on_request(void *arg, struct net_request *net)
 static int make_network(struct broker *b, const struct config *c)
 {
     struct net_limits limits = conn_limits_fixed(c);
+    limits.count = b->metrics != NULL;
     b->conn_handler = (struct conn_handler){.request = on_request, .arg = b};
     b->network_threads = (int)config_int(c, "num.network.threads");
     int rc = reactor_pool_start(b->network_threads, &b->reactors);
+    if (!rc && b->metrics) {
+        reactor_pool_measure(b->reactors);
+        workers_measure(b->workers);
+    }
     return rc ? rc : net_server_new(b->reactors, &limits, &b->conn_handler, &b->net);
 }
 

@@ -200,7 +200,8 @@ void metrics_answer_begin(struct metrics_answer *a, struct request *req, const v
     if (response && m->error_at[req->header.api_key] >= 0)
         count_error(k,
                     *(const int16_t *)((const char *)response + m->error_at[req->header.api_key]));
-    histogram_add(&k->histograms[REQUEST_TOTAL_US], us(total));
+    histogram_add(&k->histograms[REQUEST_TOTAL_US], us(total + req->net->waited_ns));
+    histogram_add(&k->histograms[REQUEST_QUEUE_US], us(req->net->waited_ns));
     histogram_add(&k->histograms[REQUEST_LOCAL_US], us(local));
     histogram_add(&k->histograms[REQUEST_REMOTE_US], us(total - local));
     histogram_add(&k->histograms[REQUEST_THROTTLE_US],

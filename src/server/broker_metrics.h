@@ -76,6 +76,7 @@ void metrics_answer_end(const struct metrics_answer *a);
 
 enum request_histogram {
     REQUEST_TOTAL_US,
+    REQUEST_QUEUE_US,
     REQUEST_LOCAL_US,
     REQUEST_REMOTE_US,
     REQUEST_THROTTLE_US,

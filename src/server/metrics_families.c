@@ -41,14 +41,6 @@ static double running(const struct page *p)
     return 3; /* it answers: neither starting nor shutting down */
 }
 
-static double connections(const struct page *p)
-{
-    pthread_mutex_lock(&p->broker->listeners_lock);
-    double n = p->broker->net ? net_server_connections(p->broker->net) : 0;
-    pthread_mutex_unlock(&p->broker->listeners_lock);
-    return n;
-}
-
 /* `which`: an enum broker_count. */
 static void put_count(const struct page *p, const struct family *f, size_t item, struct buf *out)
 {
@@ -332,11 +324,11 @@ static const struct family families[] = {
 
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchsessions", GAUGE, fetch_sessions, "Fetch sessions kept."),
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", GAUGE, fetch_session_partitions, "Partitions in fetch sessions."),
-    VALUE("kafka_server_socket_server_metrics_connection_count", GAUGE, connections, "Connections of clients and brokers."),
 
     REQUESTS("kafka_network_requestmetrics_requests_total", put_request_versions, "Requests answered, by API and version."),
     REQUESTS("kafka_network_requestmetrics_errors_total", put_request_errors, "Error codes in answers, by API; NONE counts, too."),
-    REQUEST("kafka_network_requestmetrics_totaltimems", REQUEST_TOTAL_US, "From a request's arrival to its answer, in ms."),
+    REQUEST("kafka_network_requestmetrics_totaltimems", REQUEST_TOTAL_US, "From a request's turn to be read to its answer, in ms."),
+    REQUEST("kafka_network_requestmetrics_requestqueuetimems", REQUEST_QUEUE_US, "Of that, behind other requests of the same round of its network thread."),
     REQUEST("kafka_network_requestmetrics_localtimems", REQUEST_LOCAL_US, "Of that, until it began to wait."),
     REQUEST("kafka_network_requestmetrics_remotetimems", REQUEST_REMOTE_US, "Of that, waiting: for replicas, records, workers."),
     REQUEST("kafka_network_requestmetrics_throttletimems", REQUEST_THROTTLE_US, "How long clients were held back by quotas, in ms."),

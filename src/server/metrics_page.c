@@ -9,7 +9,7 @@
 #include "server/metrics_page_private.h"
 
 static const struct family_set *const sets[] = {&metrics_general, &metrics_replication,
-                                                &metrics_controller};
+                                                &metrics_controller, &metrics_network};
 enum { SETS = sizeof(sets) / sizeof(*sets) };
 
 /* One behind the other. */
@@ -233,6 +233,7 @@ void *metrics_page_begin(void *arg)
     group_manager_count(s->broker->groups, &p->groups);
     look_at_fetchers(p);
     look_at_controller(p);
+    look_at_network(p);
     turn_windows(p, clock_mono_ms(s->broker->clock));
     if (!p->failed)
         return p;
@@ -250,6 +251,7 @@ void metrics_page_end(void *page)
     free(p->partitions);
     free(p->topics);
     free(p->fetchers);
+    free(p->net);
     free(p->controller.queues);
     free(p);
 }

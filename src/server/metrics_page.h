@@ -16,6 +16,8 @@ struct metrics_pages;
 
 /* Borrows the broker, whose parts must live while pages are told. NULL without memory. */
 struct metrics_pages *metrics_pages_new(struct broker *b);
+/* When all threads are there, before the first page. */
+void metrics_pages_serve(struct metrics_pages *s);
 void metrics_pages_free(struct metrics_pages *s); /* NULL is fine */
 
 /* As of struct metrics_http_options; arg: the pages. */

@@ -31,6 +31,14 @@ struct page_cluster { /* on the controller, else 0 */
     int64_t active, topics, partitions, offline, imbalanced, brokers;
 };
 
+/* How long threads had waited, and worked, at a time. */
+enum { IDLE_THREADS_MAX = 256 };
+struct idle_sample {
+    int64_t at_ns;
+    uint64_t workers_busy_ns;
+    uint64_t idle_ns[IDLE_THREADS_MAX];
+};
+
 struct kind_windows {
     struct histogram_window of[REQUEST_HISTOGRAMS];
 };
@@ -39,6 +47,7 @@ struct metrics_pages {
     struct broker *broker;
     int64_t turned_ms;                           /* monotonic */
     struct kind_windows *windows[REQUEST_KINDS]; /* owned; made at a turn */
+    struct idle_sample older, newer;             /* at least IDLE_WINDOW_MS apart */
     /* All families, and (NULL, or made at a turn) the windows of those with `tally`. Owned. */
     const struct family **families;
     struct histogram_window **family_windows;
@@ -61,6 +70,9 @@ struct page {
     struct controller_look controller; /* its queues are owned */
     struct fetcher_figures *fetchers;  /* owned */
     int fetchers_n;
+    struct net_figures *net; /* owned; by listener, then network thread */
+    int net_n, processors;
+    struct idle_sample idle; /* now */
     const struct family *const *families;
     size_t families_n;
     size_t family, item; /* what is told next */
@@ -87,7 +99,8 @@ struct family_set {
     const struct family *v;
     size_t n;
 };
-extern const struct family_set metrics_general, metrics_replication, metrics_controller;
+extern const struct family_set metrics_general, metrics_replication, metrics_controller,
+    metrics_network;
 
 /* ---- for the tables ---- */
 
@@ -108,9 +121,11 @@ void put_partition(const struct page *p, const struct family *f, size_t item, st
 #define PARTITION(n, of, text)     {.name = n, .kind = METRIC_GAUGE, .help = text, .items = partition_items, .put = put_partition, .of_partition = of}
 /* clang-format on */
 
-/* metrics_replication.c, metrics_controller.c: what a page looks up when it begins. */
+/* metrics_replication.c, metrics_controller.c, metrics_network.c: what a page looks up when it
+ * begins. */
 void look_at_fetchers(struct page *p);
 void look_at_controller(struct page *p);
+void look_at_network(struct page *p);
 
 /* metrics_requests.c: one item for each kind of request; `which` is an enum request_histogram. */
 size_t request_items(const struct page *p);

@@ -93,6 +93,7 @@ static void fail(struct sasl_gate *g, struct net_request *r, const char *fmt, ..
     va_start(args, fmt);
     vsnprintf(g->why, sizeof(g->why), fmt, args);
     va_end(args);
+    conn_count(g->conn, NET_LOGINS_FAILED);
     g->state = GATE_FAILED;
     g->failing = r;
     if (g->listener->failed_delay_ms <= 0) {
@@ -272,6 +273,7 @@ static int64_t open_gate(struct sasl_gate *g)
     int64_t ms = session_ms(g);
     sasl_server_free(g->exchange);
     g->exchange = NULL;
+    conn_count(g->conn, g->in ? NET_LOGINS_AGAIN : NET_LOGINS);
     g->state = GATE_OPEN;
     g->in = true;
     g->end_ms = mono_ms(g) + (ms > 0 ? ms : 0);
@@ -400,6 +402,7 @@ static void take_open(struct sasl_gate *g, struct frame *f)
         conn_set_max_pipelined(g->conn, 1);
         take_handshake(g, f);
     } else if (mono_ms(g) > g->end_ms) {
+        conn_count(g->conn, NET_EXPIRED);
         net_request_close_conn(f->net, "its session has ended, and it did not log in again");
     } else {
         conn_pass(f->net);
