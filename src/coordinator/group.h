@@ -44,6 +44,7 @@
 #include "base/executor.h"
 #include "base/hmap.h"
 #include "coordinator/cgroup.h"
+#include "coordinator/coordinator_loads.h"
 #include "coordinator/group_call.h"
 #include "coordinator/group_log.h"
 #include "coordinator/group_offsets.h"
@@ -77,6 +78,13 @@ struct group_config {
 /* What all groups of one executor share. Borrowed by them. */
 struct metadata_cache;
 struct group_shard;
+/* What happened, for metrics: since the start. The shard's thread has it. */
+struct group_events {
+    uint64_t committed, expired, deleted; /* offsets */
+    uint64_t rebalances;                  /* generations that became stable */
+    struct coordinator_loads loads;
+};
+
 struct group_env {
     struct executor *ex;
     struct group_log *log;
@@ -85,7 +93,8 @@ struct group_env {
      * protocol; else NULL. */
     struct metadata_cache *metadata;
     const atomic_ullong *metadata_version;
-    struct group_shard *shard; /* that has the groups; set by it */
+    struct group_shard *shard;   /* that has the groups; set by it, like the next */
+    struct group_events *events; /* NULL: nobody counts (tests) */
 };
 
 struct group;

@@ -148,6 +148,8 @@ void group_expire_offsets(struct group *g, int64_t now_ms)
     if (x.base != BASE_NEVER)
         group_offsets_each(&g->offsets, expire_one, &x);
     int expired = x.graves.n;
+    if (g->env->events)
+        g->env->events->expired += (uint64_t)expired;
     end_if_unused(g, &x.graves);
     if (expired)
         say_info(GROUP_TAG, "group %.*s: %d offsets expired", STR_ARG(g->id), expired);
@@ -155,6 +157,13 @@ void group_expire_offsets(struct group *g, int64_t now_ms)
 }
 
 /* ---- deletion ---- */
+
+/* Before the group's own record is buried. */
+static void count_deleted(const struct tombstones *t)
+{
+    if (t->group->env->events)
+        t->group->env->events->deleted += (uint64_t)t->n;
+}
 
 void group_forget_partitions(struct group *g, struct str topic, const int32_t *partitions, int n)
 {
@@ -164,6 +173,7 @@ void group_forget_partitions(struct group *g, struct str topic, const int32_t *p
     for (int i = 0; i < n; i++)
         if (group_offsets_remove(&g->offsets, topic, partitions[i]))
             bury_offset(&t, topic, partitions[i]);
+    count_deleted(&t);
     if (t.n > 0)
         end_if_unused(g, &t);
     write_tombstones(&t);
@@ -186,6 +196,7 @@ enum kerr group_delete(struct group *g)
     list_each_safe (l, &g->pending_list)
         group_drop_pending(g, list_entry(l, struct pending_member, link));
     group_offsets_each(&g->offsets, bury_one, &t);
+    count_deleted(&t);
     end_if_unused(g, &t);
     write_tombstones(&t);
     return KERR_NONE;
@@ -208,6 +219,7 @@ enum kerr group_delete_offsets(struct group *g, struct offset_delete_item *items
         else if (group_offsets_remove(&g->offsets, items[i].topic, items[i].partition))
             bury_offset(&t, items[i].topic, items[i].partition);
     }
+    count_deleted(&t);
     if (t.n > 0)
         end_if_unused(g, &t);
     write_tombstones(&t);

@@ -121,6 +121,8 @@ static void committed(struct group_append *a)
     if (!group_is(g, GROUP_DEAD))
         for (int i = 0; i < c->n; i++)
             settle(c, &c->items[i], a->error == KERR_NONE);
+    if (a->error == KERR_NONE && g->env->events)
+        g->env->events->committed += (uint64_t)c->n;
     fail_all(c->items, c->n, client_error(a->error));
     group_call_end(c->call);
     group_unref(g);

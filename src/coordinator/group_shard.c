@@ -41,6 +41,15 @@ static enum group_state counted_state(const struct group *g)
     return g->consumers ? nearest[cgroup_state(g->consumers)] : g->state;
 }
 
+static void add_events(struct group_events *to, const struct group_events *e)
+{
+    to->committed += e->committed;
+    to->expired += e->expired;
+    to->deleted += e->deleted;
+    to->rebalances += e->rebalances;
+    coordinator_loads_join(&to->loads, &e->loads);
+}
+
 void group_shard_count(const struct group_shard *s, struct group_counts *c)
 {
     hmap_each (n, &s->groups) {
@@ -49,6 +58,7 @@ void group_shard_count(const struct group_shard *s, struct group_counts *c)
         c->offsets += g->offsets.committed_n;
         c->by_state[counted_state(g)]++;
     }
+    add_events(&c->events, &s->events);
 }
 
 /* Takes the reference; -ENOMEM leaves it with the caller. */
@@ -142,6 +152,7 @@ int group_shard_new(const struct group_shard_options *o, struct group_shard **ou
         return -ENOMEM;
     s->o = *o;
     s->o.env.shard = s;
+    s->o.env.events = &s->events;
     s->partitions = calloc((size_t)o->partitions_n, sizeof(*s->partitions));
     if (!s->partitions) {
         free(s);
@@ -265,6 +276,7 @@ static void begin_load(struct group_shard *s, int32_t partition)
     struct shard_partition *p = &s->partitions[partition];
     p->again = false;
     p->load = ++s->loads;
+    p->load_ms = executor_now_ms(s->o.env.ex);
     set_partition(s, p, PARTITION_LOADING);
     s->o.load(s->o.arg, partition, p->epoch, p->load);
 }
@@ -326,6 +338,7 @@ void group_shard_reload(struct group_shard *s, int32_t partition)
         return;
     say_warn(SHARD_TAG, "__consumer_offsets-%d: loaded anew", (int)partition);
     p->load = ++s->loads;
+    p->load_ms = executor_now_ms(s->o.env.ex);
     set_partition(s, p, PARTITION_LOADING);
     unload(s, p);
     s->o.load(s->o.arg, partition, p->epoch, p->load);
@@ -366,6 +379,7 @@ void group_shard_loaded(struct group_shard *s, int32_t partition, uint64_t load,
         unload(s, p);
         return;
     }
+    coordinator_loads_add(&s->events.loads, executor_now_ms(s->o.env.ex) - p->load_ms);
     set_partition(s, p, PARTITION_OWNED);
     take_ended(p, true);
 }

@@ -73,6 +73,7 @@ void group_shard_forget(struct group_shard *s, struct str topic, const int32_t *
  * classic protocol that is nearest: assigning as preparing, reconciling as completing. */
 struct group_counts {
     int64_t groups, offsets, by_state[GROUP_STATES];
+    struct group_events events;
 };
 /* Adds the shard's. */
 void group_shard_count(const struct group_shard *s, struct group_counts *c);

@@ -11,15 +11,17 @@ enum shard_partition_state { PARTITION_ELSEWHERE, PARTITION_LOADING, PARTITION_O
 
 struct shard_partition {
     enum shard_partition_state state;
-    int32_t epoch; /* newest leader epoch heard of; -1 */
-    uint64_t load; /* that it waits for, while loading */
-    bool again;    /* that has failed, and may do better later */
+    int32_t epoch;   /* newest leader epoch heard of; -1 */
+    uint64_t load;   /* that it waits for, while loading */
+    int64_t load_ms; /* when that began; monotonic */
+    bool again;      /* that has failed, and may do better later */
     struct list groups;
     struct list ended; /* struct ended_txn (group_shard.c), heard of while loading */
 };
 
 struct group_shard {
     struct group_shard_options o;
+    struct group_events events;
     bool active;
     struct hmap groups; /* by id; one reference each */
     struct shard_partition *partitions;

@@ -188,6 +188,8 @@ static void assignment_stored(struct group_store *s, enum kerr error)
             say_info(GROUP_TAG, "group %.*s: generation %d is stable", STR_ARG(g->id),
                      (int)g->generation);
             group_set_state(g, GROUP_STABLE, "the assignment is in the log");
+            if (g->env->events)
+                g->env->events->rebalances++;
             answer_all(g, KERR_NONE);
         }
     }

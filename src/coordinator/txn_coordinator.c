@@ -99,6 +99,7 @@ static void begin_load(struct txn_coordinator *c, int32_t partition)
     struct txn_partition *p = &c->partitions[partition];
     p->again = false;
     p->load = ++c->loads;
+    p->load_ms = executor_now_ms(c->o.ex);
     set_home(c, p, TXN_LOADING);
     c->o.load(c->o.arg, partition, p->epoch, p->load);
 }
@@ -198,6 +199,7 @@ void txn_coordinator_loaded(struct txn_coordinator *c, int32_t partition, uint64
         load_failed(c, partition, error);
         return;
     }
+    coordinator_loads_add(&c->loaded, executor_now_ms(c->o.ex) - p->load_ms);
     set_home(c, p, TXN_HERE);
     if (!resume(c, p))
         load_failed(c, partition, -ENOMEM);
@@ -266,4 +268,15 @@ void txn_coordinator_free(struct txn_coordinator *c)
     hmap_free(&c->ids);
     free(c->partitions);
     free(c);
+}
+
+/* ---- for metrics ---- */
+
+void txn_coordinator_look(const struct txn_coordinator *c, struct txn_counts *out)
+{
+    *out = (struct txn_counts){.ids = (int64_t)c->ids.n,
+                               .homeless_markers = txn_markers_homeless(c->markers),
+                               .loads = c->loaded};
+    list_each (l, &c->again)
+        out->writes_again++;
 }

@@ -13,6 +13,7 @@
 #ifndef COORDINATOR_TXN_COORDINATOR_H
 #define COORDINATOR_TXN_COORDINATOR_H
 
+#include "coordinator/coordinator_loads.h"
 #include "coordinator/group_log.h"
 #include "coordinator/txn.h"
 #include "coordinator/txn_call.h"
@@ -40,6 +41,16 @@ struct txn_coordinator_options {
     void (*load)(void *arg, int32_t partition, int32_t leader_epoch, uint64_t number);
     void *arg;
 };
+
+/* For metrics. */
+struct txn_counts {
+    int64_t ids;
+    int64_t homeless_markers; /* whose partition has no leader that is known */
+    int64_t writes_again;     /* to its log, that are to be tried again */
+    struct coordinator_loads loads;
+};
+/* @thread the executor's */
+void txn_coordinator_look(const struct txn_coordinator *c, struct txn_counts *out);
 
 /* 0 or -ENOMEM. Nothing is timed out before txn_coordinator_start. */
 int txn_coordinator_new(const struct txn_coordinator_options *o, struct txn_coordinator **out);

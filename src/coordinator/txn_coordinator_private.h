@@ -14,9 +14,10 @@ enum txn_home { TXN_ELSEWHERE, TXN_LOADING, TXN_HERE };
 
 struct txn_partition {
     enum txn_home home;
-    int32_t epoch; /* newest leader epoch heard of; -1 */
-    uint64_t load; /* the newest load; what was begun before it has come to nothing */
-    bool again;    /* it has failed, and may do better later */
+    int32_t epoch;   /* newest leader epoch heard of; -1 */
+    int64_t load_ms; /* when the newest load began; monotonic */
+    uint64_t load;   /* the newest load; what was begun before it has come to nothing */
+    bool again;      /* it has failed, and may do better later */
     struct list ids;
 };
 
@@ -27,6 +28,7 @@ struct txn_coordinator {
     struct txn_partition *partitions;
     int loading_n;
     uint64_t loads;
+    struct coordinator_loads loaded;
     struct txn_markers *markers;
     struct list again; /* struct txn_write of markers and ends that are tried again */
     struct timer again_timer, abort_timer, expire_timer;

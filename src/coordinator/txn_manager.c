@@ -171,6 +171,42 @@ void txn_manager_ask(struct txn_manager *m, struct txn_question *q)
     txn_verifier_ask(m->verifier, q);
 }
 
+/* ---- counting ---- */
+
+struct counting {
+    struct task task;
+    struct txn_manager *manager;
+    struct txn_counts *counts;
+    bool over; /* under the manager's lock */
+};
+
+static void run_count(struct task *t)
+{
+    struct counting *c = container_of(t, struct counting, task);
+    struct txn_manager *m = c->manager;
+    txn_coordinator_look(m->coordinator, c->counts);
+    pthread_mutex_lock(&m->lock);
+    c->over = true;
+    pthread_cond_broadcast(&m->cond);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void txn_manager_count(struct txn_manager *m, struct txn_counts *out)
+{
+    struct counting c = {.manager = m, .counts = out};
+    task_init(&c.task, run_count);
+    executor_post(m->o.ex, &c.task);
+    pthread_mutex_lock(&m->lock);
+    while (!c.over)
+        pthread_cond_wait(&m->cond, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
+
+const struct txn_verifier_counts *txn_manager_verifier_counts(const struct txn_manager *m)
+{
+    return txn_verifier_counts(m->verifier);
+}
+
 /* ---- life ---- */
 
 static void start(struct task *t)

@@ -44,6 +44,11 @@ void txn_manager_submit(struct txn_manager *m, struct txn_call *c);
 /* Asks the coordinator of a transaction, wherever it is. @thread any */
 void txn_manager_ask(struct txn_manager *m, struct txn_question *q);
 
+/* @blocks until the coordinator has looked; before the shut down; @thread any but its own */
+void txn_manager_count(struct txn_manager *m, struct txn_counts *out);
+/* @thread any, until it is freed */
+const struct txn_verifier_counts *txn_manager_verifier_counts(const struct txn_manager *m);
+
 /* Ends what waits; from now on calls are answered with COORDINATOR_NOT_AVAILABLE. It is down when
  * no write and no load is under way any more. Once. */
 void txn_manager_begin_shut_down(struct txn_manager *m);

@@ -425,6 +425,16 @@ void txn_markers_look_again(struct txn_markers *m)
     look_soon(m);
 }
 
+int txn_markers_homeless(const struct txn_markers *m)
+{
+    int n = 0;
+    list_each (l, &m->homeless)
+        n++;
+    list_each (l, &m->refused)
+        n++;
+    return n;
+}
+
 int txn_markers_waiting(const struct txn_markers *m)
 {
     return m->waiting;

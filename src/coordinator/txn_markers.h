@@ -45,6 +45,8 @@ void txn_markers_drop(struct txn_markers *m, int32_t partition);
 void txn_markers_look_again(struct txn_markers *m);
 /* Markers that have not been acknowledged. */
 int txn_markers_waiting(const struct txn_markers *m);
+/* Of these, those that are for no broker (yet). */
+int txn_markers_homeless(const struct txn_markers *m);
 /* Drops all and closes the connections. */
 void txn_markers_stop(struct txn_markers *m);
 void txn_markers_free(struct txn_markers *m); /* stopped; NULL is fine */

@@ -27,15 +27,34 @@ struct txn_verifier {
     struct txn_verifier_options o;
     struct list brokers;
     bool stopped;
+    struct txn_verifier_counts counts;
 };
 
 /* ---- answers ---- */
+
+/* It has its answer. */
+static void finish(struct txn_question *q)
+{
+    struct txn_verifier *v = q->verifier;
+    bool failed = false;
+    for (int i = 0; i < q->n; i++)
+        failed |= q->partitions[i].error != KERR_NONE;
+    metric_add(&v->counts.failed, failed);
+    histogram_add(&v->counts.took_us,
+                  (uint64_t)(clock_mono_ns(v->o.ex->clock) - q->asked_ns) / 1000);
+    q->done(q);
+}
+
+const struct txn_verifier_counts *txn_verifier_counts(const struct txn_verifier *v)
+{
+    return &v->counts;
+}
 
 static void end(struct txn_question *q, enum kerr e)
 {
     for (int i = 0; i < q->n; i++)
         q->partitions[i].error = e;
-    q->done(q);
+    finish(q);
 }
 
 static enum kerr meaning_of(enum kerr e)
@@ -71,7 +90,7 @@ static void take_answer(struct txn_question *q, const struct add_partitions_to_t
         struct txn_call_partition *p = &q->partitions[i];
         p->error = found ? meaning_of(error_in(found, p)) : KERR_NETWORK_EXCEPTION;
     }
-    q->done(q);
+    finish(q);
 }
 
 /* Of the whole: KERR_NONE = look at each. */
@@ -250,6 +269,7 @@ static void ask(struct task *t)
 void txn_verifier_ask(struct txn_verifier *v, struct txn_question *q)
 {
     q->verifier = v;
+    q->asked_ns = clock_mono_ns(v->o.ex->clock);
     list_init(&q->link);
     task_init(&q->task, ask);
     executor_post(v->o.ex, &q->task);

@@ -7,6 +7,7 @@
 #ifndef COORDINATOR_TXN_VERIFIER_H
 #define COORDINATOR_TXN_VERIFIER_H
 
+#include "base/metrics.h"
 #include "coordinator/txn_call.h"
 #include "metadata/metadata_cache.h"
 #include "net/remote.h"
@@ -41,7 +42,15 @@ struct txn_question { /* the asker's memory until `done` */
     struct task task;
     struct list link;
     struct txn_verifier *verifier;
+    int64_t asked_ns; /* monotonic */
 };
+
+struct txn_verifier_counts {
+    metric failed;            /* questions with a partition that may not be written to */
+    struct histogram took_us; /* questions */
+};
+/* @thread any */
+const struct txn_verifier_counts *txn_verifier_counts(const struct txn_verifier *v);
 
 /* NULL without memory. */
 struct txn_verifier *txn_verifier_new(const struct txn_verifier_options *o);

@@ -46,6 +46,11 @@ void store_end_waits(struct store *s)
         s->ops->end_waits(s);
 }
 
+const struct store_counts *store_counts(struct store *s)
+{
+    return s->ops->counts ? s->ops->counts(s) : NULL;
+}
+
 bool store_cut_off(struct store *s)
 {
     return s->ops->cut_off && s->ops->cut_off(s);

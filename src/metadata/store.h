@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/executor.h"
+#include "base/metrics.h"
 #include "base/str.h"
 
 enum store_op_type {
@@ -103,6 +104,14 @@ struct store_watch {
  * tells nothing: its watches and nodes are still there. */
 enum store_session { STORE_CONNECTED, STORE_EXPIRED };
 
+/* What a store that may be cut off counts, for metrics. */
+enum store_link { STORE_LINK_NONE, STORE_LINK_CONNECTED, STORE_LINK_CUT_OFF, STORE_LINK_EXPIRED };
+struct store_counts {
+    struct histogram latency_us; /* requests, from when they were sent first to their answer */
+    metric connects, disconnects, expiries, auth_failures;
+    atomic_int link; /* enum store_link */
+};
+
 struct store_ops {
     /* Takes all of `requests` (linked by task.link), in order, as one. */
     void (*submit)(struct store *s, struct list *requests);
@@ -113,8 +122,9 @@ struct store_ops {
     void (*off_session)(struct store *s, void (*cb)(void *arg, enum store_session state),
                         void *arg);
     int64_t (*session_id)(struct store *s);
-    void (*end_waits)(struct store *s); /* NULL: never waits */
-    bool (*cut_off)(struct store *s);   /* NULL: never */
+    void (*end_waits)(struct store *s);                    /* NULL: never waits */
+    bool (*cut_off)(struct store *s);                      /* NULL: never */
+    const struct store_counts *(*counts)(struct store *s); /* NULL: it has none */
     void (*close)(struct store *s);
     /* NULL, or (a store without a thread): do all that is queued now, on this thread. */
     void (*drive)(struct store *s);
@@ -140,6 +150,8 @@ int64_t store_session_id(struct store *s);
 void store_end_waits(struct store *s);
 /* Does nothing reach it at present, as far as is known? @thread any */
 bool store_cut_off(struct store *s);
+/* NULL: it has none (it is embedded). Until it is closed. @thread any */
+const struct store_counts *store_counts(struct store *s);
 /* Answers what is queued, ends the session (ephemeral nodes go) and frees. @blocks */
 void store_close(struct store *s);
 void store_request_clear(struct store_request *r);

@@ -22,7 +22,8 @@ struct zookeeper_call {
     struct store_request *request; /* NULL: answered already, only the library still knows it */
     bool in_library;               /* `over` is to come */
     enum zookeeper_call_state state;
-    int lost; /* how often the connection broke under it */
+    int64_t sent_ns; /* first; 0: not yet */
+    int lost;        /* how often the connection broke under it */
     void *owner;
     /* With `owner` as context, for all paths: so the library knows one watcher, and calls it once
      * an event however often it was asked for. */

@@ -53,6 +53,7 @@ struct zk_store {
     struct watches *watches;
     struct session_listeners *listeners;
     pthread_t thread;
+    struct store_counts counts;
 
     pthread_mutex_t lock;   /* all below */
     pthread_cond_t wake;    /* for our thread */
@@ -169,6 +170,8 @@ static void settle(struct zookeeper_call *c, int status)
 static void send_call(struct zk_store *s, struct zookeeper_call *c)
 {
     c->state = CALL_SENT;
+    if (!c->sent_ns)
+        c->sent_ns = clock_mono_ns(clock_real());
     c->in_library = true;
     int rc = zookeeper_call_send(c, s->zh);
     if (rc == ZOK)
@@ -255,6 +258,8 @@ static void call_over(struct zookeeper_call *c, int rc)
     } else {
         zookeeper_call_take(c, rc);
         c->state = CALL_DONE;
+        histogram_add(&s->counts.latency_us,
+                      (uint64_t)(clock_mono_ns(clock_real()) - c->sent_ns) / 1000);
         if (zookeeper_call_arms(c->request))
             watches_arm(s->watches, s, c->request->ops[0].path,
                         c->request->ops[0].type == STORE_CHILDREN);
@@ -315,6 +320,12 @@ static void look_at_deadlines(struct zk_store *s)
 
 /* ---- the session; on the library's completion thread, the lock is held ---- */
 
+static void note_link(struct zk_store *s, enum store_link link, metric *how_often)
+{
+    atomic_store(&s->counts.link, (int)link);
+    metric_add(how_often, 1);
+}
+
 static void note_connected(struct zk_store *s, zhandle_t *zh)
 {
     int64_t id = zoo_client_id(zh)->client_id;
@@ -326,6 +337,7 @@ static void note_connected(struct zk_store *s, zhandle_t *zh)
     zookeeper_server_text(found, at_len, server);
     s->zh = zh;
     s->connected = true;
+    note_link(s, STORE_LINK_CONNECTED, &s->counts.connects);
     s->session = id;
     say_info(component, "connected to %s, session 0x%" PRIx64 ", timeout %d ms", server, id,
              zoo_recv_timeout(zh));
@@ -342,6 +354,8 @@ static void note_cut_off(struct zk_store *s)
 {
     if (s->connected)
         say_warn(component, "connection to ZooKeeper lost; requests wait");
+    if (s->connected)
+        note_link(s, STORE_LINK_CUT_OFF, &s->counts.disconnects);
     s->connected = false;
     if (s->no_wait)
         refuse_all(s, -ESTALE);
@@ -376,6 +390,7 @@ static void note_expired(struct zk_store *s)
     if (s->state != STATE_LIVE)
         return;
     say_warn(component, "session 0x%" PRIx64 " has expired", s->session);
+    note_link(s, STORE_LINK_EXPIRED, &s->counts.expiries);
     s->state = STATE_TELLING;
     refuse_all(s, -ESTALE);
     watches_disarm(s->watches, s);
@@ -390,6 +405,7 @@ static void note_refused(struct zk_store *s)
 {
     say_error(component, "ZooKeeper does not accept our credentials");
     s->refused = true;
+    metric_add(&s->counts.auth_failures, 1);
     pthread_cond_broadcast(&s->changed);
     note_expired(s); /* the library gives the session up */
 }
@@ -561,6 +577,11 @@ static bool zk_cut_off(struct store *store)
     return cut_off;
 }
 
+static const struct store_counts *zk_counts(struct store *store)
+{
+    return &zk_of(store)->counts;
+}
+
 static void zk_close(struct store *store)
 {
     struct zk_store *s = zk_of(store);
@@ -589,6 +610,7 @@ static const struct store_ops zookeeper_ops = {
     .session_id = zk_session_id,
     .end_waits = zk_end_waits,
     .cut_off = zk_cut_off,
+    .counts = zk_counts,
     .close = zk_close,
 };
 

@@ -300,3 +300,24 @@ int client_quotas_counters(struct client_quotas *q, enum quota_kind kind)
     pthread_mutex_unlock(&q->lock);
     return n;
 }
+
+void client_quotas_each(struct client_quotas *q, enum quota_kind kind, int64_t now_ms,
+                        void (*each)(void *arg, struct str user, struct str client, double rate,
+                                     int64_t throttle_ms),
+                        void *arg)
+{
+    if (kind == QUOTA_MUTATION || !client_quotas_any(q, kind))
+        return;
+    pthread_mutex_lock(&q->lock);
+    drop_idle(q, &q->counters[kind], now_ms);
+    list_each (it, &q->counters[kind].lru) {
+        struct counter *c = list_entry(it, struct counter, lru);
+        double limit, rate = rate_measure(&c->rate, &q->window, now_ms, NULL);
+        enum quota_level level;
+        int64_t ms = 0;
+        if (quota_limits_find(&q->limits, kind, c->user, c->client, &limit, &level))
+            ms = bounded(q, kind, rate_throttle_ms(&c->rate, &q->window, limit, now_ms));
+        each(arg, c->user, c->client, rate, ms);
+    }
+    pthread_mutex_unlock(&q->lock);
+}

@@ -46,6 +46,13 @@ int64_t client_quotas_mutate(struct client_quotas *q, struct str user, struct st
                              double partitions, bool strict, int64_t now_ms, bool *refused);
 /* Before others use it; without it the window is that of the other kinds. */
 void client_quotas_set_mutation_window(struct client_quotas *q, struct rate_window window);
+/* For metrics: each counter of a kind (not QUOTA_MUTATION), its rate, and how long its clients
+ * would be held back now; names are null where it is shared by all. Under the lock: `each` is
+ * quick. */
+void client_quotas_each(struct client_quotas *q, enum quota_kind kind, int64_t now_ms,
+                        void (*each)(void *arg, struct str user, struct str client, double rate,
+                                     int64_t throttle_ms),
+                        void *arg);
 /* Takes back what was counted. */
 void client_quotas_unrecord(struct client_quotas *q, enum quota_kind kind, struct str user,
                             struct str client, double value, int64_t now_ms);

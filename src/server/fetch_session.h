@@ -32,6 +32,7 @@ struct fetch_sessions *fetch_sessions_new(int slots, const struct clock *clock);
 void fetch_sessions_free(struct fetch_sessions *s);
 int fetch_sessions_count(struct fetch_sessions *s);
 int fetch_sessions_partitions(struct fetch_sessions *s);
+uint64_t fetch_sessions_evicted(struct fetch_sessions *s); /* since the start */
 
 /* One partition to serve. */
 struct fetch_want {

@@ -41,6 +41,14 @@ int fetch_sessions_count(struct fetch_sessions *s)
     return n;
 }
 
+uint64_t fetch_sessions_evicted(struct fetch_sessions *s)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t n = s->evicted;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 int fetch_sessions_partitions(struct fetch_sessions *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -137,6 +145,7 @@ struct fetch_session *session_make(struct fetch_sessions *s, bool privileged, bo
         return NULL;
     if (victim)
         session_drop(s, victim);
+    s->evicted += victim != NULL;
     struct fetch_session *session = calloc(1, sizeof *session);
     if (!session)
         return NULL;

@@ -45,6 +45,7 @@ struct fetch_sessions {
     struct hmap map;
     struct list by_use;
     int sessions_n, partitions_n;
+    uint64_t evicted;
     uint64_t last_id; /* what the last id was made from */
 };
 

@@ -15,6 +15,10 @@ static double fetch_sessions(const struct page *p)
 {
     return fetch_sessions_count(p->broker->fetch_sessions);
 }
+static double fetch_sessions_gone(const struct page *p)
+{
+    return (double)fetch_sessions_evicted(p->broker->fetch_sessions);
+}
 static double fetch_session_partitions(const struct page *p)
 {
     return fetch_sessions_partitions(p->broker->fetch_sessions);
@@ -323,6 +327,7 @@ static const struct family families[] = {
     COUNT("kafka_server_delayeddeleterecordsmetrics_expires_total", COUNT_EXPIRED_DELETE_RECORDS, "The same of DeleteRecords."),
 
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchsessions", GAUGE, fetch_sessions, "Fetch sessions kept."),
+    VALUE("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", COUNTER, fetch_sessions_gone, "Fetch sessions that made room for others."),
     VALUE("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", GAUGE, fetch_session_partitions, "Partitions in fetch sessions."),
 
     REQUESTS("kafka_network_requestmetrics_requests_total", put_request_versions, "Requests answered, by API and version."),

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 #include "coordinator/group_manager.h"
+#include "coordinator/txn_manager.h"
 #include "server/broker_private.h"
 #include "server/metrics_page_private.h"
 
-static const struct family_set *const sets[] = {&metrics_general, &metrics_replication,
-                                                &metrics_controller, &metrics_network};
+static const struct family_set *const sets[] = {
+    &metrics_general,      &metrics_replication, &metrics_controller, &metrics_network,
+    &metrics_coordinators, &metrics_store,       &metrics_quotas};
 enum { SETS = sizeof(sets) / sizeof(*sets) };
 
 /* One behind the other. */
@@ -120,8 +122,7 @@ static void turn_windows(struct page *p, int64_t now_ms)
 
 /* ---- the look ---- */
 
-/* Room for one more; false: no memory. */
-static bool grow(void *array, size_t n, size_t *cap, size_t size)
+bool page_grow(void *array, size_t n, size_t *cap, size_t size)
 {
     void **at = array;
     if (n < *cap)
@@ -148,7 +149,7 @@ static void look_at_partition(void *arg, struct partition *partition)
 {
     struct page *p = arg;
     if (p->failed ||
-        !grow(&p->partitions, p->partitions_n, &p->partitions_cap, sizeof(*p->partitions))) {
+        !page_grow(&p->partitions, p->partitions_n, &p->partitions_cap, sizeof(*p->partitions))) {
         p->failed = true;
         return;
     }
@@ -173,7 +174,7 @@ static void look_at_topic(void *arg, const struct topic_counts *c)
 {
     struct page *p = arg;
     if (p->failed ||
-        !grow(&p->topics, p->topics_n, &p->topics_cap, sizeof(struct topic_counts *))) {
+        !page_grow(&p->topics, p->topics_n, &p->topics_cap, sizeof(struct topic_counts *))) {
         p->failed = true;
         return;
     }
@@ -231,9 +232,11 @@ void *metrics_page_begin(void *arg)
     p->replicated_in = replica_manager_bytes_in(replicas);
     look_at_cluster(p);
     group_manager_count(s->broker->groups, &p->groups);
+    txn_manager_count(s->broker->txns, &p->txns);
     look_at_fetchers(p);
     look_at_controller(p);
     look_at_network(p);
+    look_at_quotas(p);
     turn_windows(p, clock_mono_ms(s->broker->clock));
     if (!p->failed)
         return p;
@@ -252,6 +255,7 @@ void metrics_page_end(void *page)
     free(p->topics);
     free(p->fetchers);
     free(p->net);
+    free(p->quotas);
     free(p->controller.queues);
     free(p);
 }

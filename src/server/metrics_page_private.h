@@ -6,9 +6,11 @@
 #include "base/metrics_text.h"
 #include "controller/controller.h"
 #include "coordinator/group_shard.h"
+#include "coordinator/txn_coordinator.h"
 #include "replica/fetchers.h"
 #include "replica/partition.h"
 #include "server/broker_metrics.h"
+#include "server/client_quotas.h"
 #include "server/metrics_page.h"
 
 enum { PAGE_WINDOW_MS = 300000 };
@@ -29,6 +31,16 @@ struct page_totals { /* over the partitions here */
 
 struct page_cluster { /* on the controller, else 0 */
     int64_t active, topics, partitions, offline, imbalanced, brokers;
+};
+
+/* One that clients share under a quota. */
+enum { QUOTA_NAME_MAX = 128 };
+struct page_quota {
+    enum quota_kind kind;
+    bool has_user, has_client;
+    char user[QUOTA_NAME_MAX], client[QUOTA_NAME_MAX]; /* cut, if need be */
+    double rate;
+    int64_t throttle_ms;
 };
 
 /* How long threads had waited, and worked, at a time. */
@@ -67,6 +79,9 @@ struct page {
     struct page_cluster cluster;
     uint64_t isr_shrinks, isr_expands, isr_refused, replicated_in;
     struct group_counts groups;
+    struct txn_counts txns;
+    struct page_quota *quotas; /* owned */
+    size_t quotas_n, quotas_cap;
     struct controller_look controller; /* its queues are owned */
     struct fetcher_figures *fetchers;  /* owned */
     int fetchers_n;
@@ -100,9 +115,12 @@ struct family_set {
     size_t n;
 };
 extern const struct family_set metrics_general, metrics_replication, metrics_controller,
-    metrics_network;
+    metrics_network, metrics_coordinators, metrics_store, metrics_quotas;
 
 /* ---- for the tables ---- */
+
+/* Room for one more in an array that grows; false: no memory. */
+bool page_grow(void *array, size_t n, size_t *cap, size_t size);
 
 size_t one_item(const struct page *p);
 void put_value(const struct page *p, const struct family *f, size_t item, struct buf *out);
@@ -126,6 +144,7 @@ void put_partition(const struct page *p, const struct family *f, size_t item, st
 void look_at_fetchers(struct page *p);
 void look_at_controller(struct page *p);
 void look_at_network(struct page *p);
+void look_at_quotas(struct page *p);
 
 /* metrics_requests.c: one item for each kind of request; `which` is an enum request_histogram. */
 size_t request_items(const struct page *p);

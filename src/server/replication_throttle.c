@@ -191,6 +191,14 @@ bool replication_throttle_exceeded(struct replication_throttle *t, enum throttle
     return exceeded;
 }
 
+double replication_throttle_rate(struct replication_throttle *t, enum throttle_side side)
+{
+    pthread_mutex_lock(&t->rates_lock);
+    double rate = measure(t, &t->rates[side], clock_mono_ms(t->clock));
+    pthread_mutex_unlock(&t->rates_lock);
+    return rate;
+}
+
 void replication_throttle_count(struct replication_throttle *t, enum throttle_side side,
                                 int64_t bytes)
 {

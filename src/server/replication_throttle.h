@@ -31,6 +31,8 @@ bool replication_throttle_lists(struct replication_throttle *t, enum throttle_si
 /* Is more than `limit` bytes a second on its way? */
 bool replication_throttle_exceeded(struct replication_throttle *t, enum throttle_side side,
                                    double limit);
+/* Bytes a second, for metrics. */
+double replication_throttle_rate(struct replication_throttle *t, enum throttle_side side);
 void replication_throttle_count(struct replication_throttle *t, enum throttle_side side,
                                 int64_t bytes);
 
