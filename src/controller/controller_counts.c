@@ -27,8 +27,8 @@ void count_begun(struct job *j)
 /* The event for one topic is the same as that for all. */
 static enum controller_work work_of(const struct job *j)
 {
-    return j->kind == &event_unclean && !str_is_null(j->topic) ? CONTROLLER_TOPIC_UNCLEAN_ENABLE
-                                                               : j->kind->work;
+    return j->kind == &event_unclean && j->topic.len > 0 ? CONTROLLER_TOPIC_UNCLEAN_ENABLE
+                                                         : j->kind->work;
 }
 
 void count_over(const struct job *j)

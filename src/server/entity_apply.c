@@ -46,6 +46,14 @@ static bool differs(const struct config *a, const struct config *b, const char *
     return config_int(a, key) != config_int(b, key);
 }
 
+/* Partitions of all topics that follow it and have no leader may get one now. */
+static void allow_unclean(struct broker *b, const struct config *now)
+{
+    struct controller *c = atomic_load(&b->controller);
+    if (c && controller_is_active(c) && config_bool(now, "unclean.leader.election.enable"))
+        controller_unclean_allowed(c, STR_NULL);
+}
+
 /* Parts that are not made yet take the settings over when they are. */
 static int put_to_use(struct broker *b, const struct config *old, const struct config *now)
 {
@@ -67,6 +75,8 @@ static int put_to_use(struct broker *b, const struct config *old, const struct c
         rc = workers_resize(b->background_workers, (int)config_int(now, "background.threads"));
     if (!rc)
         rc = broker_cleaner_changed(b, old, now);
+    if (differs(old, now, "unclean.leader.election.enable"))
+        allow_unclean(b, now);
     return rc;
 }
 
