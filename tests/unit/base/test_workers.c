@@ -246,6 +246,34 @@ static void wait_at_gate(struct job *job)
     sem_wait(g->go);
 }
 
+static void work_is_measured_from_when_it_is_asked_for(void **state)
+{
+    struct workers *w;
+    sem_t at, go;
+    struct gate gate = {.job.work = wait_at_gate, .at = &at, .go = &go};
+    struct gate unmeasured = gate;
+    sem_init(&at, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(workers_start("worker", 1, &w), 0);
+    assert_int_equal(workers_count(w), 1);
+    workers_submit(w, &unmeasured.job);
+    sem_wait(&at);
+    workers_measure(w); /* while that one is under way: it does not count */
+    assert_int_equal(workers_busy_ns(w), 0);
+    sem_post(&go);
+    workers_submit(w, &gate.job);
+    sem_wait(&at); /* begun */
+    uint64_t first = workers_busy_ns(w), later;
+    do
+        later = workers_busy_ns(w);
+    while (later == first);
+    assert_true(later > first);
+    sem_post(&go);
+    workers_stop(w);
+    sem_destroy(&at);
+    sem_destroy(&go);
+}
+
 static void who_brings_too_many_is_told(void **state)
 {
     struct workers *w;
@@ -379,7 +407,8 @@ static void a_new_watch_leaves_nobody_held(void **state)
     }
 }
 
-UNIT_MAIN(unit_test(the_pool_grows_and_shrinks),
+UNIT_MAIN(unit_test(work_is_measured_from_when_it_is_asked_for),
+          unit_test(the_pool_grows_and_shrinks),
           unit_test(every_job_runs_once_and_done_on_its_executor), unit_test(jobs_run_side_by_side),
           unit_test(stop_runs_what_jobs_submit), unit_test(simulated_pool_runs_on_its_executor),
           unit_test(who_brings_too_many_is_told), unit_test(a_crowd_that_stays_is_told_once),

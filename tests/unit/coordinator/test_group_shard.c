@@ -265,6 +265,10 @@ static void listing_with_filters(void **state)
     assert_int_equal(counts.by_state[GROUP_STABLE], 1);
     assert_int_equal(counts.by_state[GROUP_EMPTY], 1);
     assert_int_equal(counts.by_state[GROUP_PREPARING_REBALANCE], 1);
+    assert_int_equal(counts.events.committed, 1);
+    assert_int_equal(counts.events.rebalances, 1);
+    assert_true(counts.events.loads.n > 0);
+    assert_int_equal(counts.events.expired + counts.events.deleted, 0);
     group_shard_shut_down(b->shard);
     call_free(c);
     free_ids(ids, 1);

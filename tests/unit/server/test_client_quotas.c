@@ -50,6 +50,48 @@ static double limit(struct world *w, const char *user, const char *client)
     return client_quotas_burst(w->q, QUOTA_PRODUCE, str_of(user), str_of(client)) / 10;
 }
 
+struct looked {
+    int n;
+    double rate;
+    int64_t throttle_ms;
+    bool user, client;
+};
+
+static void take_look(void *arg, struct str user, struct str client, double rate, int64_t ms)
+{
+    struct looked *l = arg;
+    l->n++;
+    l->rate += rate;
+    l->throttle_ms += ms;
+    l->user |= !str_is_null(user);
+    l->client |= !str_is_null(client);
+}
+
+static struct looked look(struct world *w, enum quota_kind kind, int64_t now)
+{
+    struct looked l = {0};
+    client_quotas_each(w->q, kind, now, take_look, &l);
+    return l;
+}
+
+static void counters_can_be_looked_at(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(look(w, QUOTA_PRODUCE, 0).n, 0);
+    set(w, "users/alice", "producer_byte_rate", "100");
+    assert_int_equal(produce(w, "alice", "a", 500, 1000), 0);
+    struct looked l = look(w, QUOTA_PRODUCE, 1000);
+    assert_int_equal(l.n, 1);
+    assert_true(l.rate > 0 && l.throttle_ms == 0);
+    assert_true(l.user && !l.client); /* her clients share it */
+    int64_t ms = produce(w, "alice", "b", 1500, 1000);
+    l = look(w, QUOTA_PRODUCE, 1000);
+    assert_int_equal(l.n, 1);
+    assert_true(ms > 0 && l.throttle_ms == ms);
+    assert_int_equal(look(w, QUOTA_FETCH, 1000).n, 0);
+    assert_int_equal(look(w, QUOTA_PRODUCE, 100000).n, 0); /* forgotten */
+}
+
 /* quota.producer.default: of each client id by itself, below all that is set while running. */
 static void the_files_default_is_the_last_resort(void **state)
 {
@@ -302,7 +344,8 @@ static void topic_changes_have_a_bucket(void **state)
     assert_int_equal(client_quotas_counters(w->q, QUOTA_MUTATION), 1);
 }
 
-UNIT_MAIN(in_world(topic_changes_have_a_bucket), in_world(without_quotas_nothing_is_counted),
+UNIT_MAIN(in_world(counters_can_be_looked_at), in_world(topic_changes_have_a_bucket),
+          in_world(without_quotas_nothing_is_counted),
           in_world(the_files_default_is_the_last_resort), in_world(the_nearest_quota_holds),
           in_world(kinds_are_looked_up_one_by_one),
           in_world(a_burst_is_held_back_until_the_rate_fits),
