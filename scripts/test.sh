@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh - installs what the tests need, builds, and runs them. Arguments go to ctest:
 #   ./scripts/test.sh                  everything but the label slow
-#   ./scripts/test.sh -L unit          one label: unit, integration, clients, chaos, slow
+#   ./scripts/test.sh -L unit          one label: unit, integration, clients, chaos, sim, slow
 #   ./scripts/test.sh -R log/          by name
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;; esac

@@ -14,10 +14,14 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import faults  # noqa: E402
+import harness  # noqa: E402
 import topology  # noqa: E402
 import txn_history  # noqa: E402
 
 PREFIX = "kafkad-chaos-"
+PROGRAMS = ("kafkad", "kafka-verifiable-producer", "kafka-verifiable-consumer", "tests/transactions", "tests/chaos_switch",
+            "tests/libchaos_clock.so")
 REST = 45  # seconds of a life that its start, peace and verdict take
 
 
@@ -30,17 +34,40 @@ def remove_stale():
                 shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
 
 
-def arguments():
-    p = argparse.ArgumentParser(prog="chaos.sh", description=__doc__.split("\n")[0])
-    p.add_argument("minutes", type=float, nargs="?", default=3)
-    p.add_argument("--seed", type=int, default=random.randrange(1 << 24))
-    p.add_argument("--life", type=float, default=240, help="seconds of one cluster (240)")
-    p.add_argument("--round", type=float, default=60, help="seconds of faults before all must become whole (60)")
-    p.add_argument("--only", help="kinds of faults, with commas")
+def kinds(text):
+    asked = text.split(",")
+    for kind in asked:
+        if kind not in faults.Faults.WEIGHTS:
+            raise argparse.ArgumentTypeError("no such kind of fault: %r" % kind)
+    return asked
+
+
+def positive(text):
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError("%s is not above 0" % text)
+    return value
+
+
+def setting(text):
+    if "=" not in text:
+        raise argparse.ArgumentTypeError("%r is not KEY=VALUE" % text)
+    return tuple(text.split("=", 1))
+
+
+def arguments(argv=None):
+    p = argparse.ArgumentParser(prog="chaos.sh", description=__doc__.split("\n")[0],
+                                epilog="Kinds of faults: %s." % ", ".join(sorted(faults.Faults.WEIGHTS)))
+    p.add_argument("minutes", type=positive, nargs="?", default=3, help="how long, in all (3); of each cluster 45 seconds are its start and the verdict")
+    p.add_argument("--seed", type=int, default=random.randrange(1 << 24), help="makes the plan of faults; else one is picked, and printed")
+    p.add_argument("--life", type=positive, default=240, help="seconds of one cluster (240); the next has the next seed")
+    p.add_argument("--round", type=positive, default=60, help="seconds of faults before all must become whole (60)")
+    p.add_argument("--only", type=kinds, metavar="KIND,KIND...", help="kinds of faults; else all")
     p.add_argument("--go-on", action="store_true", help="after a violation, too")
-    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the brokers")
-    p.add_argument("--totals", help="a file that the last line is added to")
-    return p.parse_args()
+    p.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help="a setting of the brokers")
+    p.add_argument("--totals", metavar="FILE", help="a file that the last line is added to")
+    p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # the arguments, and no more
+    return p.parse_args(argv)
 
 
 class Total:
@@ -84,8 +111,8 @@ class Total:
 def live(args, seed, seconds, folder, total):
     from life import Life  # (needs to be inside)
     began = time.monotonic()
-    life = Life(seed, folder, lambda text: print(text, flush=True), args.only and args.only.split(","),
-                settings=dict(x.split("=", 1) for x in args.set))
+    life = Life(seed, folder, lambda text: print(text, flush=True), args.only,
+                settings=dict(args.set))
     try:
         life.start()
         end = began + max(seconds - REST, 10)
@@ -113,8 +140,25 @@ def live(args, seed, seconds, folder, total):
     return not life.violations
 
 
+def missing_programs():
+    """What is wrong with the folder of programs, or None: else a run of minutes ends in a verdict on what was never there."""
+    try:
+        for name in PROGRAMS:
+            if not os.path.exists(harness.program(name)):
+                return "there is no %s" % harness.program(name)
+    except RuntimeError as e:
+        return str(e)
+    return None
+
+
 def main():
     args = arguments()
+    if args.check:
+        return 0
+    missing = missing_programs()
+    if missing:
+        print("chaos: %s: KAFKAD_BIN_DIR names the folder bin of a build with tests" % missing)
+        return 2
     why = None if os.environ.get(topology.INSIDE) else topology.unavailable()
     if why:
         print("chaos: skipped: %s" % why)

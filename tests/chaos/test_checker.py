@@ -1,4 +1,6 @@
 """The checker of histories finds each kind of breach: a checker that finds nothing proves nothing."""
+import contextlib
+import io
 import json
 import os
 import sys
@@ -12,6 +14,7 @@ import churn  # noqa: E402
 import groups  # noqa: E402
 import kwire  # noqa: E402
 import records  # noqa: E402
+import run  # noqa: E402
 import tools  # noqa: E402
 import txn_history  # noqa: E402
 import txn_library  # noqa: E402
@@ -657,6 +660,34 @@ class LibraryAnswers(CheckerTest):
     def test_an_error_that_none_should_get(self):
         self.end("commit", ("INVALID_PRODUCER_ID_MAPPING", "fatal"))
         self.assert_found("tx-3: 'commit': INVALID_PRODUCER_ID_MAPPING, fatal")
+
+
+class Arguments(unittest.TestCase):
+    """What chaos.sh is asked: a wrong word is refused, before an hour is spent on something else."""
+
+    def refused(self, *argv):
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            run.arguments(list(argv))
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_what_is_wrong_is_refused(self):
+        self.assertIn("no such kind of fault: 'kil'", self.refused("1", "--only", "cut,kil"))
+        self.assertIn("KEY=VALUE", self.refused("--set", "min.insync.replicas"))
+        for wrong in (["0"], ["-1"], ["soon"], ["1", "--seed", "x"], ["1", "--life", "0"], ["1", "2"], ["--bogus"]):
+            self.refused(*wrong)
+
+    def test_what_is_right_is_taken(self):
+        a = run.arguments(["0.5", "--seed", "7", "--only", "kill,cut", "--set", "a=b=c", "--set", "d="])
+        self.assertEqual((a.minutes, a.seed, a.only, dict(a.set)), (0.5, 7, ["kill", "cut"], {"a": "b=c", "d": ""}))
+        self.assertIsNone(run.arguments([]).only)
+
+    def test_help_names_every_kind(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said, self.assertRaises(SystemExit):
+            run.arguments(["--help"])
+        words = said.getvalue().replace(",", " ").replace(".", " ").split()
+        for kind in run.faults.Faults.WEIGHTS:
+            self.assertIn(kind, words)
 
 
 if __name__ == "__main__":
