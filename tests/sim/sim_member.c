@@ -79,11 +79,14 @@ void member_gain(struct member *m, int32_t partition)
     work.counts.tenures++;
 }
 
+/* Who has something to give up, and does not in time, loses all. */
 void member_goes_on(struct member *m)
 {
     for (int i = 0; i < m->n; i++)
-        if (!m->own[i].leaving)
-            tenure_goes_on(m->g->tenures, m->number, m->own[i].partition, m->sure_until);
+        if (m->own[i].leaving)
+            return;
+    for (int i = 0; i < m->n; i++)
+        tenure_goes_on(m->g->tenures, m->number, m->own[i].partition, m->sure_until);
 }
 
 void member_lose(struct member *m, int i)
