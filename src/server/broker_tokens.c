@@ -57,21 +57,12 @@ int broker_tokens_start(struct broker *b, char *err, size_t err_n)
 void broker_tokens_upkeep(void *arg)
 {
     struct broker *b = arg;
-    struct arena a;
-    struct token_info *all;
-    int n = 0;
-    int64_t now = clock_wall_ms(b->clock);
     token_follow_again(b->token_follow);
     if (!broker_is_controller(b))
         return;
-    arena_init(&a, 0);
-    int rc = tokens_list(b->tokens, &a, &all, &n);
-    for (int i = 0; i < n && !rc; i++)
-        if (token_expired(&all[i], now))
-            rc = token_store_remove(b->store, b->tokens, all[i].id);
-    if (rc && rc != -ENOENT)
+    int rc = token_store_remove_expired(b->store, b->tokens, clock_wall_ms(b->clock));
+    if (rc)
         say_warn(component, "expired tokens were not all removed: %s", strerror(-rc));
-    arena_free(&a);
 }
 
 void broker_tokens_end(struct broker *b)

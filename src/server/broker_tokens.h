@@ -20,10 +20,12 @@ struct store *broker_token_store(const struct broker *b);
 int64_t broker_token_max_life_ms(const struct broker *b);
 int64_t broker_token_renewal_ms(const struct broker *b);
 
-/* The store first, then what this broker knows. 0; -EEXIST, -ENOENT, or what the store says. A
- * notice goes with each. @blocks */
+/* The store first, then what this broker knows. 0; -EEXIST, -ENOENT, -E2BIG (of so many renewers
+ * that no store would take it), or what the store says. A notice goes with each. @blocks */
 int token_store_add(struct store *s, struct tokens *t, const struct token_info *one);
 int token_store_set(struct store *s, struct tokens *t, const struct token_info *one);
 int token_store_remove(struct store *s, struct tokens *t, struct str id);
+/* 0, or why some are left. @blocks */
+int token_store_remove_expired(struct store *s, struct tokens *t, int64_t now_ms);
 
 #endif

@@ -36,6 +36,7 @@ static enum kerr error_of(int rc)
 {
     return rc == 0                             ? KERR_NONE
            : rc == -ENOENT                     ? KERR_DELEGATION_TOKEN_NOT_FOUND
+           : rc == -E2BIG                      ? KERR_INVALID_REQUEST
            : rc == -ETIMEDOUT || rc == -ESTALE ? KERR_REQUEST_TIMED_OUT
                                                : KERR_UNKNOWN_SERVER_ERROR;
 }

@@ -8,6 +8,10 @@
 
 static const char component[] = "DelegationTokens";
 
+/* A ZooKeeper with its default jute.maxbuffer ends the connection of whoever sends more than 1 MiB,
+ * and who makes a token needs no rights: he could end this broker's again and again. */
+enum { NODE_MAX = 1000 * 1000 };
+
 /* `op` has its path. */
 static int change(struct store *s, struct str id, struct store_op op)
 {
@@ -27,7 +31,9 @@ static int write_node(struct store *s, struct tokens *t, const struct token_info
     char *path = token_node_path(one->id, &a);
     struct bytes data = token_node_encode(one, &a);
     int rc = -ENOMEM;
-    if (path && data.p)
+    if (path && data.p && data.len > NODE_MAX)
+        rc = -E2BIG;
+    else if (path && data.p)
         rc = change(s, one->id,
                     is_new ? store_op_create(path, data, 0)
                            : store_op_set(path, data, STORE_ANY_VERSION));
@@ -63,6 +69,26 @@ int token_store_remove(struct store *s, struct tokens *t, struct str id)
         tokens_remove(t, id);
     if (!rc)
         say_info(component, "token %.*s removed", STR_ARG(id));
+    arena_free(&a);
+    return rc;
+}
+
+/* Somebody else may have been quicker. */
+static int gone(int rc)
+{
+    return rc == -ENOENT ? 0 : rc;
+}
+
+int token_store_remove_expired(struct store *s, struct tokens *t, int64_t now_ms)
+{
+    struct arena a;
+    struct token_info *all;
+    int n;
+    arena_init(&a, 0);
+    int rc = tokens_list(t, &a, &all, &n);
+    for (int i = 0; i < n && !rc; i++)
+        if (token_expired(&all[i], now_ms))
+            rc = gone(token_store_remove(s, t, all[i].id));
     arena_free(&a);
     return rc;
 }

@@ -13,9 +13,11 @@
 enum { KINDS = 2 };
 static const enum sasl_mechanism kinds[KINDS] = {SASL_SCRAM_SHA_256, SASL_SCRAM_SHA_512};
 
-/* What a token's id gives, once and for all. */
+/* What a token's id gives, once and for all. Credentials are slow to make, and most tokens never
+ * log in here: each is made for the first login that needs it. */
 struct secret {
     uint8_t hmac[TOKEN_HMAC_LEN];
+    bool made[KINDS];
     struct scram_credential credentials[KINDS];
 };
 
@@ -29,8 +31,9 @@ struct token {
 struct tokens {
     const struct clock *clock;
     pthread_rwlock_t lock;
-    struct hmap all; /* of token, by id; owned */
-    struct str key;  /* owned */
+    struct hmap all;      /* of token, by id; owned */
+    struct str key;       /* owned */
+    uint64_t credentials; /* made so far */
 };
 
 static bool has_id(const struct hnode *node, const void *id)
@@ -103,14 +106,6 @@ static int copy_info(const struct token_info *from, struct arena *a, struct toke
     return copied ? 0 : -ENOMEM;
 }
 
-static bool make_secret(const struct tokens *t, struct str id, struct secret *out)
-{
-    bool made = token_hmac(t->key, id, out->hmac);
-    for (int k = 0; made && k < KINDS; k++)
-        made = token_credential(kinds[k], out->hmac, &out->credentials[k]);
-    return made;
-}
-
 static bool known_secret(struct tokens *t, struct str id, struct secret *out)
 {
     pthread_rwlock_rdlock(&t->lock);
@@ -125,8 +120,9 @@ static int fill(struct tokens *t, const struct token_info *now, struct token *on
 {
     if (copy_info(now, &one->arena, &one->info) != 0)
         return -ENOMEM;
-    return known_secret(t, now->id, &one->secret) || make_secret(t, now->id, &one->secret) ? 0
-                                                                                           : -EIO;
+    return known_secret(t, now->id, &one->secret) || token_hmac(t->key, now->id, one->secret.hmac)
+               ? 0
+               : -EIO;
 }
 
 int tokens_put(struct tokens *t, const struct token_info *now)
@@ -214,10 +210,17 @@ bool tokens_hmac(const struct tokens *t, struct str id, uint8_t out[TOKEN_HMAC_L
     return token_hmac(t->key, id, out);
 }
 
-bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
-                  struct sasl_token *out)
+/* ---- logins ---- */
+
+struct login {
+    uint8_t hmac[TOKEN_HMAC_LEN];
+    bool made; /* the credential is there, too */
+};
+
+/* False: nobody may come in by it. */
+static bool look_up(struct tokens *t, int kind, struct str id, struct arena *a, struct login *login,
+                    struct sasl_token *out)
 {
-    struct tokens *t = arg;
     int64_t now = clock_wall_ms(t->clock);
     pthread_rwlock_rdlock(&t->lock);
     const struct token *one = find(t, id);
@@ -225,10 +228,50 @@ bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena 
         one && !token_expired(&one->info, now) ? acl_user_of(one->info.owner) : STR_NULL;
     bool found = user.len > 0; /* owners of another type than User would pass for users */
     if (found) {
-        out->credential = one->secret.credentials[m == SASL_SCRAM_SHA_512];
+        memcpy(login->hmac, one->secret.hmac, TOKEN_HMAC_LEN);
+        login->made = one->secret.made[kind];
+        if (login->made)
+            out->credential = one->secret.credentials[kind];
         out->user = arena_str(a, user);
         out->expires_ms = one->info.expiry_ms;
     }
     pthread_rwlock_unlock(&t->lock);
     return found && out->user.p;
+}
+
+/* For later logins; the first of several that were made at once stays. */
+static void keep(struct tokens *t, int kind, struct str id, const struct scram_credential *c)
+{
+    pthread_rwlock_wrlock(&t->lock);
+    struct token *one = find(t, id);
+    if (one && !one->secret.made[kind]) {
+        one->secret.credentials[kind] = *c;
+        one->secret.made[kind] = true;
+        t->credentials++;
+    }
+    pthread_rwlock_unlock(&t->lock);
+}
+
+bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
+                  struct sasl_token *out)
+{
+    struct tokens *t = arg;
+    struct login login;
+    int kind = m == SASL_SCRAM_SHA_512;
+    bool good = look_up(t, kind, id, a, &login, out);
+    if (good && !login.made) {
+        good = token_credential(kinds[kind], login.hmac, &out->credential);
+        if (good)
+            keep(t, kind, id, &out->credential);
+    }
+    OPENSSL_cleanse(&login, sizeof(login));
+    return good;
+}
+
+uint64_t tokens_credentials(struct tokens *t)
+{
+    pthread_rwlock_rdlock(&t->lock);
+    uint64_t n = t->credentials;
+    pthread_rwlock_unlock(&t->lock);
+    return n;
 }

@@ -21,8 +21,8 @@ struct tokens;
 struct tokens *tokens_new(const char *secret_key, const struct clock *clock);
 void tokens_free(struct tokens *t); /* NULL is fine */
 
-/* The token is so now. Slow when it was not known (scram.h). 0; -ENOMEM, or -EIO when libcrypto
- * could not: as before. */
+/* The token is so now. Quick: a broker may start with many thousands. 0; -ENOMEM, or -EIO when
+ * libcrypto could not: as before. */
 int tokens_put(struct tokens *t, const struct token_info *now);
 void tokens_remove(struct tokens *t, struct str id);
 
@@ -33,9 +33,13 @@ int tokens_find_hmac(struct tokens *t, struct bytes hmac, struct arena *a, struc
 int tokens_list(struct tokens *t, struct arena *a, struct token_info **out, int *n);
 bool tokens_hmac(const struct tokens *t, struct str id, uint8_t out[TOKEN_HMAC_LEN]);
 
-/* sasl_server_settings.token; arg: the struct tokens. */
+/* sasl_server_settings.token; arg: the struct tokens. Slow (scram.h) for a token's first login with
+ * a mechanism. */
 bool tokens_login(void *arg, enum sasl_mechanism m, struct str id, struct arena *a,
                   struct sasl_token *out);
+
+/* How many have been made, ever: at most one for a token and a mechanism. */
+uint64_t tokens_credentials(struct tokens *t);
 
 static inline bool token_expired(const struct token_info *t, int64_t now_ms)
 {

@@ -1,5 +1,6 @@
 /* Delegation tokens in memory and in the store: secrets, logins, look-ups, changes. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "metadata/embedded_store.h"
@@ -162,6 +163,73 @@ static void expiry(void **state)
     }
 }
 
+/* A broker that starts with thousands of tokens must not make a credential, some milliseconds of
+ * work, for each: only who logs in needs one, and only once. */
+static void credentials_are_made_for_logins(void **state)
+{
+    struct world *w = *state;
+    for (int i = 0; i < 3000; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "t%d", i);
+        struct token_info one = token(id, "User:alice");
+        assert_int_equal(tokens_put(w->t, &one), 0);
+    }
+    assert_int_equal(tokens_credentials(w->t), 0);
+    struct sasl_token first, again;
+    struct str id = STR_LIT("t7");
+    struct token_info renewed = token("t7", "User:alice");
+    assert_true(tokens_login(w->t, SASL_SCRAM_SHA_512, id, &w->a, &first));
+    assert_int_equal(tokens_credentials(w->t), 1);
+    renewed.expiry_ms = 2500;
+    assert_int_equal(tokens_put(w->t, &renewed), 0); /* and it keeps it */
+    assert_true(tokens_login(w->t, SASL_SCRAM_SHA_512, id, &w->a, &again));
+    assert_int_equal(again.expires_ms, 2500);
+    assert_memory_equal(&first.credential, &again.credential, sizeof(first.credential));
+    assert_int_equal(tokens_credentials(w->t), 1);
+    assert_true(logs_in(w, SASL_SCRAM_SHA_256, "t8", "alice"));
+    assert_int_equal(tokens_credentials(w->t), 2);
+}
+
+/* ZooKeeper would end the connection over it. */
+static void too_large_for_the_store(void **state)
+{
+    struct world *w = *state;
+    static char long_name[40000] = "User:";
+    static struct str many[30];
+    struct token_info big = token("big", "User:a");
+    memset(long_name + 5, 'x', sizeof(long_name) - 6);
+    for (int i = 0; i < 30; i++)
+        many[i] = str_of(long_name);
+    big.renewers = many;
+    big.renewers_n = 30;
+    assert_int_equal(token_store_add(w->s, w->t, &big), -E2BIG);
+    assert_int_equal(expiry_in(w, w->t, "big"), -1);
+    big.renewers_n = 20;
+    assert_int_equal(token_store_add(w->s, w->t, &big), 0);
+}
+
+/* Also when others have removed some of them before (a new controller and the old one). */
+static void expired_ones_are_removed(void **state)
+{
+    static const char *const ids[] = {"a", "b", "c", "d", "e", "f"};
+    struct world *w = *state;
+    struct token_info *left;
+    int n;
+    for (int i = 0; i < 6; i++) {
+        struct token_info one = token(ids[i], "User:a");
+        one.expiry_ms = i == 5 ? 2900 : 2000;
+        assert_int_equal(token_store_add(w->s, w->t, &one), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(token_store_remove(w->s, w->other, str_of(ids[i])), 0);
+    assert_int_equal(token_store_remove_expired(w->s, w->t, 2500), 0);
+    assert_int_equal(tokens_list(w->t, &w->a, &left, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(expiry_in(w, w->t, "f"), 2900);
+}
+
 #define world_test(f) cmocka_unit_test_setup_teardown(f, begin, end)
 UNIT_MAIN(unit_test(secrets), unit_test(expiry), world_test(logins),
-          world_test(found_by_their_hmac), world_test(changes))
+          world_test(found_by_their_hmac), world_test(changes),
+          world_test(credentials_are_made_for_logins), world_test(too_large_for_the_store),
+          world_test(expired_ones_are_removed))
