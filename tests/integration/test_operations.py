@@ -236,6 +236,7 @@ class Operations(unittest.TestCase):
                                    "min.insync.replicas": "1"}) as c:
             c.create_topic("t", assignment=[[1, 2, 3], [2, 1, 3]])
             c.wait_isr("t", 2, 3)
+            c.wait_known("t", 2)  # whichever broker is asked to configure it
             self.configure(c, "topics", "t", "--add-config", "leader.replication.throttled.replicas=*,"
                                                              "follower.replication.throttled.replicas=[0:3,1:3]")
             self.configure(c, "brokers", None, "--add-config", "leader.replication.throttled.rate=1000000,"
