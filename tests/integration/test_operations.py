@@ -66,6 +66,9 @@ class Operations(unittest.TestCase):
 
     def log_dirs(self, c, broker, topic="t"):
         """{dir: (error, {partition: (offsetLag, isFuture)})} of one broker, by kafka-log-dirs."""
+        # who has just come is not known to all at once, and the tool asks one of them which brokers there are
+        until("all know of broker %d" % broker, lambda: all(
+            any(n["node_id"] == broker for n in c.metadata(i, [])["brokers"]) for i in c.running()))
         r = self.tool(c, "kafka-log-dirs", "--describe", "--broker-list", broker, "--topic-list", topic)
         dirs = json.loads(r.lines[-1])["brokers"][0]["logDirs"]
         return {d["logDir"]: (d["error"], {p["partition"]: (p["offsetLag"], p["isFuture"]) for p in d["partitions"]})
