@@ -32,7 +32,7 @@ struct slot {
     uint64_t load_number;
     void *result;
     struct load_reach reach;
-    /* While what it read waits for the high watermark; the shard's executor's. */
+    /* While what it read waits for the ISR; the shard's executor's. */
     struct partition *partition; /* a reference; NULL: it does not wait */
     struct partition_waiter waiter;
     struct task look;
@@ -48,7 +48,7 @@ struct led_partitions {
     pthread_cond_t cond; /* a load has ended */
     /* Under the lock. */
     struct list loads;                /* that wait for their turn */
-    int loads_running, loads_waiting; /* on workers; for the high watermark */
+    int loads_running, loads_waiting; /* on workers; for the ISR */
     bool shutting_down;
 };
 
@@ -106,10 +106,9 @@ static void ended_locked(struct led_partitions *l)
     pthread_cond_broadcast(&l->cond);
 }
 
-static bool is_committed(const struct slot *s)
+static bool is_held(const struct slot *s)
 {
-    enum kerr e = partition_check_committed(s->partition, s->reach.end, s->reach.term);
-    return e == KERR_NONE || e == KERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND; /* that is about appends */
+    return partition_check_held(s->partition, s->reach.end, s->reach.term) == KERR_NONE;
 }
 
 static bool is_not_wanted(struct slot *s)
@@ -143,7 +142,7 @@ static void look(struct task *t)
         return;
     if (is_not_wanted(s))
         wait_no_more(s, LOAD_NOBODYS);
-    else if (is_committed(s))
+    else if (is_held(s))
         wait_no_more(s, s->load_number);
 }
 
@@ -169,7 +168,7 @@ static bool wait_for_replicas(struct slot *s)
         replica_manager_find(l->o.replicas, (struct topic_partition){l->o.topic, s->number}, &why);
     if (!s->partition)
         return false;
-    if (is_committed(s)) {
+    if (is_held(s)) {
         partition_unref(s->partition);
         s->partition = NULL;
         return false;

@@ -84,6 +84,11 @@ enum kerr partition_append(struct partition *p, struct prepared *pr, enum append
  * role, however many epochs that spans: who asks late, when this broker follows and leads again,
  * must not take the records that are at those offsets now for his. */
 enum kerr partition_check_committed(struct partition *p, int64_t required_offset, uint32_t term);
+/* For who reads the log up to `offset` in `term`: will the next leader have it, unless it is
+ * elected uncleanly? So when the high watermark has passed it, and also when the whole ISR has it
+ * while the high watermark stands still, the ISR being too small for acks=all. The errors are those
+ * of partition_check_committed, but for NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
+enum kerr partition_check_held(struct partition *p, int64_t offset, uint32_t term);
 
 /* The term that this leader is in. */
 uint32_t partition_term(struct partition *p);

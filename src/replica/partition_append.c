@@ -166,3 +166,27 @@ enum kerr partition_check_committed(struct partition *p, int64_t required_offset
     pthread_rwlock_unlock(&p->lock);
     return e;
 }
+
+/* Those that may be elected without loss: the ISR, and who may be in it already. */
+static bool isr_has_locked(struct partition *p, int64_t offset)
+{
+    bool has = log_flush_bound(p->log) >= offset && log_end_offset(p->log) >= offset;
+    pthread_mutex_lock(&p->marks);
+    for (int32_t i = 0; i < p->remotes_n; i++)
+        if (p->remotes[i].in_isr || p->remotes[i].joining)
+            has &= p->remotes[i].log_end >= offset;
+    pthread_mutex_unlock(&p->marks);
+    return has;
+}
+
+enum kerr partition_check_held(struct partition *p, int64_t offset, uint32_t term)
+{
+    pthread_rwlock_rdlock(&p->lock);
+    enum kerr e = partition_access_locked(p, -1, true);
+    if (e == KERR_NONE && p->term != term)
+        e = KERR_NOT_LEADER_OR_FOLLOWER;
+    if (e == KERR_NONE && log_high_watermark(p->log) < offset && !isr_has_locked(p, offset))
+        e = KERR_REQUEST_TIMED_OUT;
+    pthread_rwlock_unlock(&p->lock);
+    return e;
+}

@@ -85,12 +85,14 @@ static bool note_follower(struct partition *p, const struct partition_read_args 
 {
     pthread_mutex_lock(&p->marks);
     struct remote_replica *r = partition_remote_locked(p, args->replica_id);
-    bool start_moved = r->log_start < args->fetcher_log_start;
+    bool news = r->log_start < args->fetcher_log_start, grew = r->log_end < args->offset;
     remote_replica_fetched(r, args->offset, args->fetcher_log_start, end,
                            clock_mono_ms(p->env->clock));
     *joins = partition_may_join_locked(p, r);
     pthread_mutex_unlock(&p->marks);
-    return partition_advance_locked(p) || start_moved;
+    if (grew && !partition_isr_enough_locked(p))
+        news = true; /* nothing else tells who waits for partition_check_held */
+    return partition_advance_locked(p) || news;
 }
 
 enum kerr partition_read(struct partition *p, const struct partition_read_args *args,

@@ -302,6 +302,42 @@ static void a_smaller_isr_ends_the_wait(void **state)
     rig_close(&r);
 }
 
+/* min.insync.replicas stops what is written, and the high watermark with it; what can be known is
+ * told all the same: here, that nothing can be written. */
+static void too_small_an_isr_does_not_hold_a_load(void **state)
+{
+    static const int32_t all[] = {1, 2, 3};
+    (void)state;
+    for (int32_t isr_n = 1; isr_n <= 2; isr_n++) {
+        struct rig r;
+        struct call c;
+        int32_t home = key_partition(STR_LIT("x"), PARTITIONS);
+        rig_open(&r);
+        r.b.config.min_insync_replicas = 3;
+        struct partition *p = elected_with_a_tail(&r, home);
+        struct lead few = {.leader = 1,
+                           .leader_epoch = 4,
+                           .partition_epoch = 4,
+                           .isr = both,
+                           .isr_n = isr_n,
+                           .replicas = all,
+                           .replicas_n = 3};
+        assert_int_equal(bench_lead(&r.b, STATE_TOPIC, home, few), KERR_NONE);
+        sim_executor_drain(r.b.sim);
+        if (isr_n == 2) { /* the other one does not have it yet */
+            assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+            bench_fetch(&r.b, p, 2, 0, NULL);
+            assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_LOAD_IN_PROGRESS);
+            bench_fetch(&r.b, p, 2, 1, NULL);
+            sim_executor_drain(r.b.sim);
+        }
+        assert_int_equal(bench_hw(p), 0);
+        assert_int_equal(init(&r, &c, "x"), KERR_COORDINATOR_NOT_AVAILABLE);
+        partition_unref(p);
+        rig_close(&r);
+    }
+}
+
 static void who_is_deposed_while_it_waits(void **state)
 {
     (void)state;
@@ -359,6 +395,7 @@ int main(void)
         cmocka_unit_test(a_partition_that_is_won_back_is_read_again),
         cmocka_unit_test(what_only_this_broker_has_is_not_told),
         cmocka_unit_test(a_smaller_isr_ends_the_wait),
+        cmocka_unit_test(too_small_an_isr_does_not_hold_a_load),
         cmocka_unit_test(who_is_deposed_while_it_waits),
         cmocka_unit_test(a_stop_while_it_waits),
     };
