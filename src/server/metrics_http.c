@@ -14,7 +14,7 @@
 #include "net/sock.h"
 #include "server/http_request.h"
 
-enum { HEAD_MS = 5000, SEND_MS = 60000, LEAVE_MS = 2000, BACKLOG = 16 };
+enum { HEAD_MS = 5000, SEND_MS = 60000, PIECE_MS = 5000, LEAVE_MS = 2000, BACKLOG = 16 };
 
 struct metrics_http {
     struct metrics_http_options o;
@@ -38,7 +38,8 @@ struct http_conn {
     size_t head_n;
     char head[HTTP_HEAD_MAX];
     /* the answer */
-    void *page; /* owned; NULL: none, or told to its end */
+    void *page;       /* owned; NULL: none, or told to its end */
+    int64_t until_ms; /* all of it must be taken; monotonic */
     bool chunked;
     bool ended;     /* its client's side */
     struct buf out; /* what is being written */
@@ -97,6 +98,14 @@ static void allow(struct http_conn *c, int64_t ms)
     executor_timer_start(executor_of(c->h), &c->timer, ms);
 }
 
+/* Who takes nothing does not hold a page for as long as one who reads slowly. */
+static void allow_piece(struct http_conn *c)
+{
+    int64_t left = c->until_ms - executor_now_ms(executor_of(c->h));
+    int64_t piece = c->h->o.piece_ms;
+    allow(c, left < 0 ? 0 : left < piece ? left : piece);
+}
+
 static void left(uv_shutdown_t *r, int status)
 {
     struct http_conn *c = r->data;
@@ -146,6 +155,7 @@ static void write_chunk(struct http_conn *c, bool last)
 static void send_next(struct http_conn *c)
 {
     bool more = true;
+    allow_piece(c);
     c->out.len = 0;
     while (more && c->out.len == 0 && !c->out.failed)
         more = c->h->o.next(c->page, &c->out);
@@ -209,7 +219,8 @@ static void send_page(struct http_conn *c, int minor, bool head_only)
 static void answer(struct http_conn *c, enum http_status s, const struct http_request *r)
 {
     c->phase = PHASE_SENDING;
-    allow(c, c->h->o.send_ms);
+    c->until_ms = executor_now_ms(executor_of(c->h)) + c->h->o.send_ms;
+    allow_piece(c);
     bool head = s == HTTP_OK && str_eqz(r->method, "HEAD");
     bool metrics = s == HTTP_OK && str_eqz(r->path, "/metrics");
     if (s == HTTP_OK && !metrics && !str_eqz(r->path, "/health"))
@@ -322,6 +333,7 @@ int metrics_http_start(const struct metrics_http_options *o, struct metrics_http
     h->o = *o;
     h->o.head_ms = o->head_ms ? o->head_ms : HEAD_MS;
     h->o.send_ms = o->send_ms ? o->send_ms : SEND_MS;
+    h->o.piece_ms = o->piece_ms ? o->piece_ms : PIECE_MS;
     h->o.leave_ms = o->leave_ms ? o->leave_ms : LEAVE_MS;
     list_init(&h->conns);
     h->fd = sock_listen(o->host, o->port, BACKLOG, -1);

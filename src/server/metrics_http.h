@@ -9,8 +9,9 @@
  * is seen to be; HTTP/1.0 gets bytes until the end.
  *
  * BOUNDS   connections, pages at once, the head's size, and the time for the head, for the
- *          answer, and for leaving. When there is no room for a new connection, the one that has
- *          kept its head back for longest goes: idle ones cannot lock the others out.
+ *          answer and for each piece of it, and for leaving. When there is no room for a new
+ * connection, the one that has kept its head back for longest goes: idle ones cannot lock the
+ * others out.
  *
  * THREADS  start, stop: any one. The page's functions: the endpoint's thread. */
 #ifndef SERVER_METRICS_HTTP_H
@@ -21,9 +22,9 @@
 struct metrics_http;
 
 struct metrics_http_options {
-    const char *host;                   /* "" = all addresses; like port only looked at in start */
-    int port;                           /* 0 = a free one */
-    int64_t head_ms, send_ms, leave_ms; /* 0 = the defaults */
+    const char *host; /* "" = all addresses; like port only looked at in start */
+    int port;         /* 0 = a free one */
+    int64_t head_ms, send_ms, piece_ms, leave_ms; /* 0 = the defaults */
     /* Page: begin returns owned, or NULL when there is no memory; next appends a piece (some ten
      * kilobytes) and tells whether there are more; end frees, at any time. */
     void *(*begin)(void *arg);

@@ -4,11 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/http_request.h"
@@ -21,7 +23,7 @@ enum { DEADLINE_S = 60, MINUTE_MS = 60000 };
 struct source {
     int pieces, len;
     bool no_memory;
-    atomic_int open;
+    atomic_int open, ended;
 };
 struct page {
     struct source *from;
@@ -53,6 +55,7 @@ static void end(void *page)
 {
     struct page *p = page;
     atomic_fetch_sub(&p->from->open, 1);
+    atomic_fetch_add(&p->from->ended, 1);
     free(p);
 }
 
@@ -67,6 +70,7 @@ static void start(struct endpoint_case *e, int pieces, int len)
     struct metrics_http_options o = {.host = "127.0.0.1",
                                      .head_ms = MINUTE_MS,
                                      .send_ms = MINUTE_MS,
+                                     .piece_ms = MINUTE_MS,
                                      .leave_ms = MINUTE_MS,
                                      .begin = begin,
                                      .next = next,
@@ -283,6 +287,33 @@ static void each_time_has_its_limit(void **state)
     stop(&e);
 }
 
+/* They have a minute for the page, but not for each piece. */
+static void whoever_does_not_read_is_let_go(void **state)
+{
+    struct metrics_http_options o = {.host = "127.0.0.1",
+                                     .head_ms = MINUTE_MS,
+                                     .send_ms = MINUTE_MS,
+                                     .piece_ms = 1,
+                                     .leave_ms = MINUTE_MS,
+                                     .begin = begin,
+                                     .next = next,
+                                     .end = end};
+    struct endpoint_case e = {.source = {.pieces = 4000, .len = 6000}};
+    int fds[METRICS_HTTP_PAGES];
+    o.arg = &e.source;
+    assert_int_equal(metrics_http_start(&o, &e.h, &e.port), 0);
+    for (int i = 0; i < METRICS_HTTP_PAGES; i++) {
+        fds[i] = dial(&e);
+        say(fds[i], "GET /metrics HTTP/1.0\r\n\r\n");
+    }
+    /* Their end does not reach who has not read what is before it: the page's does. */
+    for (int64_t end = time(NULL) + DEADLINE_S; atomic_load(&e.source.ended) < METRICS_HTTP_PAGES;)
+        assert_true(time(NULL) < end && sched_yield() == 0);
+    for (int i = 0; i < METRICS_HTTP_PAGES; i++)
+        close(fds[i]);
+    stop(&e);
+}
+
 static void a_taken_port_is_told(void **state)
 {
     struct endpoint_case e;
@@ -301,4 +332,5 @@ UNIT_MAIN(unit_test(each_request_has_its_status), unit_test(a_head_without_end_i
           unit_test(an_empty_page_is_a_page), unit_test(without_memory_it_is_unavailable),
           unit_test(silent_connections_lock_nobody_out),
           unit_test(whoever_does_not_read_ends_with_the_endpoint),
-          unit_test(each_time_has_its_limit), unit_test(a_taken_port_is_told))
+          unit_test(each_time_has_its_limit), unit_test(whoever_does_not_read_is_let_go),
+          unit_test(a_taken_port_is_told))
