@@ -229,7 +229,8 @@ static bool fits_one_record(const struct cgroup *cg)
     list_each (l, &cg->member_list) {
         const struct cmember *m = list_entry(l, struct cmember, link);
         bytes += FIXED + text_bytes(m->id) + text_bytes(m->instance) + text_bytes(m->client_id) +
-                 text_bytes(m->client_host) + assignment_bytes(cg, &m->target);
+                 text_bytes(m->client_host) + assignment_bytes(cg, &m->assigned) +
+                 assignment_bytes(cg, &m->revoking);
         for (int i = 0; i < m->protocols_n; i++)
             bytes += (size_t)m->protocols[i].metadata.len;
     }
@@ -243,12 +244,25 @@ bool cgroup_can_downgrade(const struct cgroup *cg)
            cg->classic_n <= cg->g->env->config->max_size && fits_one_record(cg);
 }
 
+/* With what it has, not with what it was to have: that may be another's still, and if the group is
+ * made one of the new protocol again before all have joined, it is taken for what they have.
+ * (Apache Kafka's coordinator writes the target.) */
+static struct bytes owned_by(const struct cmember *m, struct arena *a)
+{
+    struct part_set owned = PART_SET_EMPTY;
+    struct bytes b = BYTES_NULL;
+    if (part_set_union(&m->assigned, &m->revoking, &owned) == 0)
+        b = cassignment_encode(m->cg, &owned, cmember_protocol_version(m), a);
+    part_set_free(&owned);
+    return b;
+}
+
 static int return_member(struct group *g, const struct cmember *m, struct arena *a)
 {
     struct join_group_request in;
     struct group_call c = {
         .version = 1, .in = &in, .client_id = m->client_id, .client_host = m->client_host};
-    struct bytes parts = cassignment_encode(m->cg, &m->target, cmember_protocol_version(m), a);
+    struct bytes parts = owned_by(m, a);
     join_group_request_init(&in);
     in.protocols.v = join_group_request_protocol_new(a, m->protocols_n);
     if (parts.len < 0 || !in.protocols.v)

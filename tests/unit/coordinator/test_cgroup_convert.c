@@ -480,6 +480,28 @@ static void the_last_new_member_is_removed_from_a_classic_group(void **state)
     assert_string_equal(state_of(b, "g"), "PreparingRebalance");
 }
 
+/* What it was to give up it has still: a group that goes to and fro knows that. */
+static void members_come_back_with_what_they_have(void **state)
+{
+    char *ids[1];
+    int32_t g = classic_group(1, (const char *const[]){"t0-3"}, ids);
+    EXPECT_BEAT(BEAT(b, .member = "A"), g + 1, "");
+    assert_int_equal(BEAT(b, .member = "A", .epoch = -1).error, KERR_NONE);
+    assert_null(cgroup_of(b, "g"));
+    assert_string_equal(BEAT(b, .member = "B").parts, "");
+    assert_string_equal(parts_text(&cmember_of(b, "g", ids[0])->assigned), "t0,t1,t2,t3");
+    /* also what it has begun to give up, and in the log */
+    struct joined j = JOIN_CLASSIC("t", "t0-3", .member = ids[0], .rebalance_ms = 20000);
+    assert_int_equal(j.error, KERR_NONE);
+    assert_int_equal(cmember_of(b, "g", ids[0])->revoking.n, 2);
+    assert_int_equal(BEAT(b, .member = "B", .epoch = -1).error, KERR_NONE);
+    assert_null(cgroup_of(b, "g"));
+    bench_restart(b);
+    assert_string_equal(BEAT(b, .member = "C").parts, "");
+    assert_string_equal(parts_text(&cmember_of(b, "g", ids[0])->assigned), "t0,t1,t2,t3");
+    free_ids(ids, 1);
+}
+
 static void the_last_new_member_falls_silent(void **state)
 {
     BEAT(b, .member = "A");
@@ -519,4 +541,5 @@ UNIT_MAIN(TEST(an_empty_group_takes_either_protocol), TEST(offsets_alone_take_ei
           TEST(who_does_not_sync_or_join_is_fenced),
           TEST(the_last_new_member_leaves_a_classic_group),
           TEST(the_last_new_member_is_removed_from_a_classic_group),
-          TEST(the_last_new_member_falls_silent), TEST(no_downgrade_where_the_policy_says_no))
+          TEST(members_come_back_with_what_they_have), TEST(the_last_new_member_falls_silent),
+          TEST(no_downgrade_where_the_policy_says_no))
