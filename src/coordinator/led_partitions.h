@@ -6,10 +6,10 @@
  *          forgotten over a later election: another broker may have written in between.
  * LOADS    at most one a partition at a time, and loads_at_once in all. What is asked for while an
  *          older load of the partition still reads begins after it.
- * COMMITTED  what a load has read is given to the coordinator only when the whole ISR has it, in
- * the same term (partition_check_held: also below min.insync.replicas, when the high watermark
- *          stands still for as long as that lasts). A coordinator that answered from what other
- * replicas do not have yet would have told what its successor does not know: an offset, an
+ * HELD     what a load has read is given to the coordinator only when the whole ISR has it, in the
+ *          same term (partition_check_held: also below min.insync.replicas, when the high watermark
+ *          stands still for as long as that lasts). A coordinator that answered from what others
+ *          do not have yet would have told what its successor does not know: an offset, an
  *          assignment, a partition of a transaction, which then never got its marker. While one
  *          replica of the ISR stands still this takes up to replica.lag.time.max.ms.
  * THREADS  partition p belongs to executors[p % shards]; the callbacks come there. */
