@@ -2,7 +2,8 @@
  *
  * The state in memory is ahead of the log by the steps that are being written; what depends on them
  * is answered after them, in order. If one cannot be written, memory and log would differ for good:
- * the shard then loads the partition again. */
+ * the shard then loads the partition again. So it does if one is written and not replicated in
+ * time: who leads next may not have it, and what is in memory only must not be told. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ struct cwrite {
     struct list calls;   /* of group_call.task.link: to be answered when it is over */
     struct task failed;
     enum kerr error; /* the first that was heard */
-    bool lost;       /* some record is not in the log */
+    bool lost;       /* some record is not in the log, or may not stay there */
     int under_way;
     int n;
     struct cappend {
@@ -85,7 +86,7 @@ static void appended(struct group_append *a)
     struct cwrite *w = container_of(a, struct cappend, append)->write;
     if (w->error == KERR_NONE)
         w->error = a->error;
-    w->lost |= a->error != KERR_NONE && a->base_offset < 0;
+    w->lost |= a->error != KERR_NONE;
     if (--w->under_way == 0)
         write_over(w);
 }
