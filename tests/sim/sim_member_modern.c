@@ -95,6 +95,10 @@ static void take_answer(struct member *m, const response *r)
         sim_violation("G6: group %s: member %d was in epoch %d, and is told %d", m->g->name,
                       m->number, m->generation, r->member_epoch);
     snprintf(m->id, sizeof(m->id), "%.*s", STR_ARG(r->member_id));
+    /* a group that was without members, and another kind in between, counts from 1 again */
+    if (m->generation == 0 && str_eqz(r->member_id, m->late.id) &&
+        r->member_epoch <= m->late.generation)
+        m->late.generation = 0;
     bool says = r->assignment || r->member_epoch != m->generation;
     m->generation = r->member_epoch;
     if (r->assignment)
