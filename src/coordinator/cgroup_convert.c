@@ -293,8 +293,14 @@ void cgroup_downgrade(struct cgroup *cg, struct cstep *s)
         rc = group_restore_stable(g, cg->epoch);
     arena_free(&a);
     s->failed |= rc != 0;
-    if (!rc)
-        cstep_put_classic(s, g);
+    if (rc)
+        return;
+    /* Until its members have joined again, what the last new member had is nobody's. A record
+     * without a leader tells whoever loads it before that. */
+    struct member *leader = g->leader;
+    g->leader = NULL;
+    cstep_put_classic(s, g);
+    g->leader = leader;
 }
 
 void cgroup_downgraded(struct group *g)

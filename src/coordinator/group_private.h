@@ -61,6 +61,7 @@ struct group {
     struct hmap members, static_members;
     struct list member_list;
     struct member *leader; /* NULL without members */
+    bool unshared;         /* its record names no leader: group_resume has it shared out */
     struct hmap pending;
     struct list pending_list;
     struct hmap protocols; /* protocol_counts.h */

@@ -61,6 +61,7 @@ static void restore_state(struct group *g, const struct group_metadata_value *v)
     struct member *leader = str_is_null(v->leader) ? NULL : group_find_member(g, v->leader);
     if (leader)
         group_set_leader(g, leader);
+    g->unshared = str_is_null(v->leader) && g->members.n > 0;
     g->state = g->members.n > 0 ? GROUP_STABLE : GROUP_EMPTY;
     g->state_ms = v->current_state_timestamp;
     g->generation = v->generation;
@@ -92,7 +93,7 @@ int group_restore_stable(struct group *g, int32_t generation)
 }
 
 /* A group that is larger than what is allowed now goes through one rebalance, which lets in no more
- * than that. */
+ * than that; so does one that came back from the new protocol and was not shared out since. */
 void group_resume(struct group *g)
 {
     if (g->consumers)
@@ -102,4 +103,7 @@ void group_resume(struct group *g)
     if (g->members.n > (size_t)g->env->config->max_size)
         group_rebalance(g, "it has %zu members, %d are allowed", g->members.n,
                         (int)g->env->config->max_size);
+    else if (g->unshared)
+        group_rebalance(g, "it came back from the new protocol, and nobody has shared it out");
+    g->unshared = false;
 }
