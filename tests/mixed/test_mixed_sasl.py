@@ -187,17 +187,21 @@ class MixedSasl(unittest.TestCase):
         self.assertEqual(len(said), 1, said)
 
     def test_plain_with_short_sessions(self):
-        c = self.check("PLAIN", 2000)
+        c = self.check("PLAIN", 4000)
         self.check_acls(c)
         self.check_tokens(c)
-        # a Java producer renews its sessions at kafkad's brokers, and goes on
-        p = self.properties("PLAIN", "alice", "alicepw")
+        # A Java producer renews its sessions at kafkad's brokers, and goes on. It begins to when 85 to 95 % of a session are
+        # over: on a machine that stands still for longer than the rest the session ends fairly, so it may try again.
+        self.assertTrue(any(self.renews(c) for _ in range(3)))
+
+    def renews(self, c):
+        before = {i: len(c.broker(i).lines) for i in (2, 3)}
         out = apache.run_tool("producer-perf-test", "--topic", "t", "--num-records", 30000, "--record-size", 100,
-                              "--throughput", 4000, "--producer.config", p, "--producer-props",
-                              "bootstrap.servers=" + self.sasl_address(c, 2), "retries=0", deadline=180)
-        self.assertIn("30000 records sent", out)
-        for i in (2, 3):
-            self.assertFalse([line for line in c.broker(i).lines if "session has ended" in line])
+                              "--throughput", 4000, "--producer.config", self.properties("PLAIN", "alice", "alicepw"),
+                              "--producer-props", "bootstrap.servers=" + self.sasl_address(c, 2), "retries=0", deadline=180)
+        ended = [line for i in (2, 3) for line in c.broker(i).lines[before[i]:] if "session has ended" in line]
+        print("\n".join(out.splitlines()[-1:] + ended), flush=True)
+        return "30000 records sent" in out and not ended
 
 
 if __name__ == "__main__":
