@@ -117,6 +117,8 @@ class ClusterGroups(unittest.TestCase):
             self.assertEqual(self.commit(members[0], 10 + round), 0)
             self.drop(dead)
             end(dead)
+            # while it loads, a coordinator answers heartbeats with no error, and SyncGroup with a rebalance
+            self.assertEqual(self.ask("g", lambda c: g.describe(c, "g")["error_code"]), 0)
             for m in members:
                 self.assertEqual(self.beat(m), 0)
                 self.assertEqual(m.sync()["error_code"], 0) # its share is known too
